@@ -1,0 +1,1 @@
+"""Semi-supervised deep metric regression (DML-S2R), small enough to read."""

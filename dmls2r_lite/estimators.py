@@ -1,0 +1,405 @@
+"""The scikit-learn face of the method."""
+
+from __future__ import annotations
+
+import copy
+import numbers
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, RegressorMixin, TransformerMixin
+from sklearn.utils import check_array, check_random_state, check_scalar, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from torch import Tensor, nn
+
+from .data import Scaling, make_scaler
+from .miner import MiningMode
+from .model import LinearPairHead, SiameseNetwork, make_encoder
+from .training import SCHEDULES, Callback, Schedule, train
+
+ROWS_PER_BLOCK = 2**16
+
+
+class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
+    """Base of regressors whose `fit` takes unlabeled samples too: rows with y = NaN."""
+
+    def _validate_training_set(self, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """Check X and y; unlike scikit-learn's own check, y may hold NaN (but 2 numbers at least)."""
+        X_checked = np.asarray(validate_data(self, X, dtype=np.float64, ensure_min_samples=2))
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        y = check_array(
+            y,
+            ensure_2d=False,
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+            input_name="y",
+            estimator=self,
+        )
+        y_checked = column_or_1d(y, warn=True)
+        check_consistent_length(X_checked, y_checked)
+        n_labeled = np.isfinite(y_checked).sum()
+        if n_labeled < 2:
+            raise ValueError(f"y must hold at least 2 targets that are not NaN, got {n_labeled}")
+        return X_checked, y_checked
+
+    def _validate_rows(self, X: ArrayLike) -> np.ndarray:
+        """Check rows to predict against those of `fit`."""
+        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+
+
+class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSupervisedRegressor):
+    """Semi-supervised deep metric regression with alternate learning (DML-S2R).
+
+    Step 1 learns target differences of labeled pairs (eq. 1 and 2), step 2 pulls and pushes
+    unlabeled samples that step 1 finds similar or dissimilar to a labeled one (Algorithm 1, eq. 3).
+    Defaults are the paper's values where it gives them (two hidden layers of 100, k = 5, 30
+    epochs, Adam at 0.001, min-max features); the others are the reading of it that notebook 03
+    compares with its alternatives.
+
+    Parameters
+    ----------
+    hidden_sizes : sequence of int, default=(100, 100)
+        Neurons of each hidden layer of the default encoder.
+    encoder : torch.nn.Module, optional
+        Used in place of the default, from a copy of its present weights; maps (n, n_features) to
+        (n, n_codes).
+    head : torch.nn.Module, optional
+        Used in place of `LinearPairHead`, likewise. See `SiameseNetwork`.
+    metric_space : {"after_relu", "before_relu"}, default="after_relu"
+        Whether codes are taken after or before the last ReLU of the default encoder.
+    feature_scaling : {"minmax", "standard", "none"}, default="minmax"
+        Fitted on labeled and unlabeled rows.
+    target_scaling : {"minmax", "standard", "none"}, default="minmax"
+        Fitted on the labeled rows; undone in everything that is returned.
+    schedule : {"alternate", "alternate_pairwise_last", "pairwise_only"} or callable, default="alternate"
+        Order of the steps; a callable is given `n_epochs` and returns "pairwise" and "metric" in order.
+    n_epochs, learning_rate, optimizer_state, pair_batch_size, anchor_batch_size, max_steps_per_epoch
+        See `dmls2r_lite.training.train`.
+    k, mining_mode
+        See `dmls2r_lite.miner.mine_positives_negatives`.
+    embedding : {"unit", "raw"}, default="unit"
+        Whether codes are scaled to length 1 in the metric space.
+    boundary, margin, temperature, weighting, weight_gradient
+        See `dmls2r_lite.losses.ranked_list_loss`.
+    device : str, default="auto"
+        "auto" takes a CUDA device if there is one; else any name that PyTorch knows.
+    progress : bool, default=False
+        Whether to show a progress bar.
+    callback : callable, optional
+        ``callback(network, row)`` is called after each epoch with its row of the history.
+    random_state : int, RandomState instance or None, default=None
+        Of the initial weights and the order of pairs and anchors.
+
+    Attributes
+    ----------
+    network_ : SiameseNetwork
+        In float64, so that a prediction does not depend on the rows predicted beside it.
+    history_ : pandas.DataFrame
+        A row per epoch and step, see `dmls2r_lite.training.train`.
+    feature_scaler_, target_scaler_ : scikit-learn transformers
+    n_labeled_, n_unlabeled_ : int
+        N and M of the training set.
+
+    Examples
+    --------
+    >>> from dmls2r_lite.data import load_dataset, split_dataset
+    >>> from dmls2r_lite.estimators import DMLS2RRegressor
+    >>> split = split_dataset(load_dataset("toy"), n_labeled=20, n_unlabeled=200, seed=0)
+    >>> model = DMLS2RRegressor(random_state=0).fit(split.X_train, split.y_train)
+    >>> model.predict(split.X_test).shape
+    (180,)
+    """
+
+    def __init__(
+        self,
+        hidden_sizes: Sequence[int] = (100, 100),
+        *,
+        encoder: nn.Module | None = None,
+        head: nn.Module | None = None,
+        metric_space: Literal["after_relu", "before_relu"] = "after_relu",
+        feature_scaling: Scaling = "minmax",
+        target_scaling: Scaling = "minmax",
+        schedule: str | Schedule = "alternate",
+        n_epochs: int = 30,
+        learning_rate: float = 1e-3,
+        optimizer_state: Literal["shared", "separate"] = "shared",
+        pair_batch_size: int | None = 32,
+        anchor_batch_size: int | None = None,
+        max_steps_per_epoch: int = 100,
+        k: int = 5,
+        mining_mode: MiningMode = "absolute",
+        embedding: Literal["unit", "raw"] = "unit",
+        boundary: float = 1.2,
+        margin: float = 0.4,
+        temperature: float = 10.0,
+        weighting: Literal["ranked_list", "literal"] = "ranked_list",
+        weight_gradient: bool = False,
+        device: str = "auto",
+        progress: bool = False,
+        callback: Callback | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.hidden_sizes = hidden_sizes
+        self.encoder = encoder
+        self.head = head
+        self.metric_space = metric_space
+        self.feature_scaling = feature_scaling
+        self.target_scaling = target_scaling
+        self.schedule = schedule
+        self.n_epochs = n_epochs
+        self.learning_rate = learning_rate
+        self.optimizer_state = optimizer_state
+        self.pair_batch_size = pair_batch_size
+        self.anchor_batch_size = anchor_batch_size
+        self.max_steps_per_epoch = max_steps_per_epoch
+        self.k = k
+        self.mining_mode = mining_mode
+        self.embedding = embedding
+        self.boundary = boundary
+        self.margin = margin
+        self.temperature = temperature
+        self.weighting = weighting
+        self.weight_gradient = weight_gradient
+        self.device = device
+        self.progress = progress
+        self.callback = callback
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        X_validation: ArrayLike | None = None,
+        y_validation: ArrayLike | None = None,
+    ) -> DMLS2RRegressor:
+        """Train on labeled and unlabeled rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Raw features, finite.
+        y : array-like of shape (n_samples,)
+            Targets, NaN for an unlabeled row. Without unlabeled rows step 2 is skipped.
+        X_validation, y_validation : array-like, optional
+            Labeled samples whose mean absolute error goes into each row of the history. They do
+            not take part in the training.
+
+        Returns
+        -------
+        DMLS2RRegressor
+            Itself.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument or parameter is of the wrong type or out of range, or training diverges.
+        """
+        X, y = self._validate_training_set(X, y)
+        labeled = np.isfinite(y)
+        self.n_labeled_, self.n_unlabeled_ = int(labeled.sum()), int((~labeled).sum())
+        self._check_parameters()
+        device = _find_device(self.device)
+        if (X_validation is None) != (y_validation is None):
+            raise ValueError("X_validation and y_validation must be given together")
+
+        self.feature_scaler_ = make_scaler(self.feature_scaling).fit(X)
+        self.target_scaler_ = make_scaler(self.target_scaling).fit(y[labeled, None])
+
+        def tensor(values: np.ndarray) -> Tensor:
+            return torch.as_tensor(values, dtype=torch.float32, device=device)
+
+        X_scaled = tensor(self.feature_scaler_.transform(X))
+        y_scaled = tensor(self.target_scaler_.transform(y[labeled, None]).squeeze(1))
+        mask = torch.as_tensor(labeled, device=device)
+        self._x_labeled, self._y_labeled = X_scaled[mask], y_scaled
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        # All of torch's own draws (weights, dropout) happen here; the user's generator stays untouched.
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            torch.manual_seed(seed)
+            self.network_ = self._make_network(X_scaled[:1].cpu()).to(device)
+            validate = None
+            if X_validation is not None:
+                X_val = self._validate_rows(X_validation)
+                y_val = column_or_1d(check_array(y_validation, ensure_2d=False, dtype=np.float64))
+                check_consistent_length(X_val, y_val)
+
+                def validate(network: SiameseNetwork) -> float:
+                    return float(np.abs(self._predict(X_val) - y_val).mean())
+
+            self.history_ = train(
+                self.network_,
+                self._x_labeled,
+                self._y_labeled,
+                X_scaled[~mask],
+                schedule=SCHEDULES[self.schedule] if isinstance(self.schedule, str) else self.schedule,
+                n_epochs=self.n_epochs,
+                learning_rate=self.learning_rate,
+                optimizer_state=self.optimizer_state,
+                pair_batch_size=self.pair_batch_size,
+                anchor_batch_size=self.anchor_batch_size,
+                max_steps_per_epoch=self.max_steps_per_epoch,
+                k=self.k,
+                mining_mode=self.mining_mode,
+                embedding=self.embedding,
+                boundary=self.boundary,
+                margin=self.margin,
+                temperature=self.temperature,
+                weighting=self.weighting,
+                weight_gradient=self.weight_gradient,
+                seed=seed,
+                validate=validate,
+                callback=self.callback,
+                progress=self.progress,
+            )
+        self.network_.double()
+        self._x_labeled, self._y_labeled = self._x_labeled.double(), self._y_labeled.double()
+        self._n_features_out = self.network_.encoder(self._x_labeled[:1]).shape[-1]
+        return self
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Estimate targets from all labeled samples (eq. 4).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        numpy.ndarray of shape (n_samples,)
+            In the target's unit.
+        """
+        check_is_fitted(self)
+        return self._predict(self._validate_rows(X))
+
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Place samples in the metric space: the codes that step 2 compares.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        numpy.ndarray of shape (n_samples, n_codes)
+        """
+        check_is_fitted(self)
+        return self._by_blocks(
+            self._validate_rows(X), lambda x: self.network_.embed(x, unit_norm=self.embedding == "unit")
+        )
+
+    def pairwise_difference(self, X_a: ArrayLike, X_b: ArrayLike) -> np.ndarray:
+        """Estimate y_a - y_b for every row of `X_a` with every row of `X_b` (eq. 1).
+
+        Parameters
+        ----------
+        X_a : array-like of shape (n_a, n_features)
+        X_b : array-like of shape (n_b, n_features)
+
+        Returns
+        -------
+        numpy.ndarray of shape (n_a, n_b)
+            In the target's unit.
+        """
+        check_is_fitted(self)
+        x_b = self._scaled(self._validate_rows(X_b))
+        scaled = self._by_blocks(
+            self._validate_rows(X_a), lambda x_a: self.network_.difference_matrix(x_a, x_b)
+        )
+        return self._unscaled(scaled) - self._unscaled(np.zeros(1))
+
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        scaled = self._by_blocks(X, lambda x: self.network_.predict(x, self._x_labeled, self._y_labeled))
+        return self._unscaled(scaled)
+
+    def _by_blocks(self, X: np.ndarray, function: Callable[[Tensor], Tensor]) -> np.ndarray:
+        blocks = (X[start : start + ROWS_PER_BLOCK] for start in range(0, len(X), ROWS_PER_BLOCK))
+        with torch.no_grad():
+            return np.concatenate([function(self._scaled(block)).cpu().double().numpy() for block in blocks])
+
+    def _scaled(self, X: np.ndarray) -> Tensor:
+        like = self._x_labeled
+        return torch.as_tensor(self.feature_scaler_.transform(X), dtype=like.dtype, device=like.device)
+
+    def _unscaled(self, y: np.ndarray) -> np.ndarray:
+        return self.target_scaler_.inverse_transform(y.reshape(-1, 1)).reshape(y.shape)
+
+    def _make_network(self, x: Tensor) -> SiameseNetwork:
+        """Build the network for samples like the one in `x`."""
+        before_relu = self.metric_space == "before_relu"
+        if self.encoder is None:
+            encoder: nn.Module = make_encoder(x.shape[1], self.hidden_sizes, final_relu=not before_relu)
+        else:
+            encoder = copy.deepcopy(self.encoder).float()
+        if self.head is None:
+            with torch.no_grad():
+                n_codes = encoder.eval()(x).shape[-1]
+            relu = nn.ReLU() if before_relu and self.encoder is None else None
+            head: nn.Module = LinearPairHead(n_codes, relu)
+        else:
+            head = copy.deepcopy(self.head).float()
+        return SiameseNetwork(encoder, head)
+
+    def _check_parameters(self) -> None:
+        for name in ("n_epochs", "max_steps_per_epoch", "k"):
+            check_scalar(getattr(self, name), name, numbers.Integral, min_val=1)
+        for name in ("pair_batch_size", "anchor_batch_size"):
+            if getattr(self, name) is not None:
+                check_scalar(getattr(self, name), name, numbers.Integral, min_val=1)
+        for name in ("learning_rate", "boundary"):
+            check_scalar(
+                getattr(self, name),
+                name,
+                numbers.Real,
+                min_val=0,
+                include_boundaries="neither",
+                max_val=np.inf,
+            )
+        check_scalar(self.margin, "margin", numbers.Real, min_val=0, max_val=self.boundary)
+        check_scalar(
+            self.temperature,
+            "temperature",
+            numbers.Real,
+            min_val=-np.inf,
+            max_val=np.inf,
+            include_boundaries="neither",
+        )
+        for name, allowed in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in allowed and not (name == "schedule" and callable(value)):
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+        if not self.hidden_sizes or min(self.hidden_sizes) < 1:
+            raise ValueError(f"hidden_sizes must be one or more positive numbers, got {self.hidden_sizes!r}")
+        if self.n_unlabeled_ and self.k > self.n_unlabeled_:
+            raise ValueError(
+                f"k must not exceed the number of unlabeled samples, {self.n_unlabeled_}, got {self.k}"
+            )
+
+
+_CHOICES: dict[str, Sequence[Any]] = {
+    "metric_space": ("after_relu", "before_relu"),
+    "feature_scaling": ("minmax", "standard", "none"),
+    "target_scaling": ("minmax", "standard", "none"),
+    "schedule": tuple(SCHEDULES),
+    "optimizer_state": ("shared", "separate"),
+    "mining_mode": ("absolute", "signed"),
+    "embedding": ("unit", "raw"),
+    "weighting": ("ranked_list", "literal"),
+    "weight_gradient": (False, True),
+}
+
+
+def _find_device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f"device must be 'auto' or one that PyTorch can use here, got {name!r} ({error})"
+        ) from None
+    return device

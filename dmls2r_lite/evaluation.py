@@ -1,0 +1,170 @@
+"""Trials over many seeds, and what may be concluded from them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from importlib import resources
+
+import numpy as np
+import pandas as pd
+from scipy.stats import bootstrap, wilcoxon
+from sklearn.base import RegressorMixin, clone
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.linear_model import RidgeCV
+from sklearn.metrics import mean_absolute_error, root_mean_squared_error
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.parallel import Parallel, delayed
+
+from .data import Dataset, split_dataset
+from .estimators import SemiSupervisedRegressor
+
+
+def plain_models() -> dict[str, RegressorMixin]:
+    """Supervised models with scikit-learn's default settings, to hold a method against.
+
+    The median ignores the features; the others are 3 nearest neighbours weighted by distance,
+    ridge regression with built-in cross-validation on standardised features, a random forest and
+    extra trees. Nothing is tuned on test samples.
+    """
+    return {
+        "median": DummyRegressor(strategy="median"),
+        "3-NN": KNeighborsRegressor(n_neighbors=3, weights="distance"),
+        "ridge": make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13))),
+        "random forest": RandomForestRegressor(),
+        "extra trees": ExtraTreesRegressor(),
+    }
+
+
+def run_trials(
+    dataset: Dataset,
+    methods: Mapping[str, RegressorMixin],
+    n_labeled: Sequence[int],
+    n_unlabeled: int,
+    seeds: Sequence[int],
+    n_jobs: int | None = None,
+) -> pd.DataFrame:
+    """Fit every method on every split and measure it on the rest.
+
+    For one seed all methods see the same split and, where they have a `random_state`, start from
+    it. A `SemiSupervisedRegressor` is given labeled and unlabeled samples, any other the labeled.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    methods : mapping of str to estimator
+        Estimators are cloned, never fitted.
+    n_labeled : sequence of int
+        Values of N.
+    n_unlabeled : int
+        M.
+    seeds : sequence of int
+    n_jobs : int, optional
+        Processes, as in joblib.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per trial: `dataset`, `method`, `n_labeled`, `seed`, `mae` and `rmse` on the test
+        set in the target's unit, `fit_seconds`, `predict_seconds`.
+    """
+    cells = [(n, seed, name) for n in n_labeled for seed in seeds for name in methods]
+    trials = Parallel(n_jobs=n_jobs)(
+        delayed(_run_trial)(dataset, name, methods[name], n, n_unlabeled, seed) for n, seed, name in cells
+    )
+    return pd.DataFrame(trials)
+
+
+def _run_trial(
+    dataset: Dataset, name: str, method: RegressorMixin, n_labeled: int, n_unlabeled: int, seed: int
+) -> dict[str, object]:
+    split = split_dataset(dataset, n_labeled, n_unlabeled, seed)
+    model = clone(method)
+    model.set_params(**{key: seed for key in model.get_params() if key.endswith("random_state")})
+    semi_supervised = isinstance(model, SemiSupervisedRegressor)
+    start = time.perf_counter()
+    if semi_supervised:
+        model.fit(split.X_train, split.y_train)
+    else:
+        model.fit(split.X_labeled, split.y_labeled)
+    fitted = time.perf_counter()
+    predicted = model.predict(split.X_test)
+    return {
+        "dataset": dataset.name,
+        "method": name,
+        "n_labeled": n_labeled,
+        "seed": seed,
+        "mae": mean_absolute_error(split.y_test, predicted),
+        "rmse": root_mean_squared_error(split.y_test, predicted),
+        "fit_seconds": fitted - start,
+        "predict_seconds": time.perf_counter() - fitted,
+    }
+
+
+def summarize(trials: pd.DataFrame) -> pd.DataFrame:
+    """Mean MAE over seeds with its standard error, a row per method and a column per N.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Index `method` in order of first appearance; columns (`mean` or `standard_error`, N).
+    """
+    by_cell = trials.groupby(["method", "n_labeled"], sort=False)["mae"]
+    table = by_cell.agg(mean="mean", standard_error="sem").unstack("n_labeled")
+    return table.reindex(trials["method"].unique())
+
+
+def compare(trials: pd.DataFrame, method: str, reference: str, seed: int = 0) -> pd.DataFrame:
+    """Paired differences of MAE, `method` minus `reference`, on the same splits.
+
+    Parameters
+    ----------
+    trials : pandas.DataFrame
+        From `run_trials`; both methods must have run on the same seeds.
+    method, reference : str
+    seed : int, default=0
+        Of the bootstrap.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per N: `mean_difference` (below 0: `method` is better), `low` and `high` (95 %
+        bootstrap interval of the mean), `p_value` (Wilcoxon signed-rank, two-sided), `n_seeds`,
+        `n_better` (seeds in which `method` is better).
+
+    Raises
+    ------
+    ValueError
+        If a method is not in the trials, or the seeds differ or are fewer than 2.
+    """
+    for name in (method, reference):
+        if name not in set(trials["method"]):
+            raise ValueError(f"no trial of method {name!r}; there are {', '.join(trials['method'].unique())}")
+    wide = trials.pivot(index=["n_labeled", "seed"], columns="method", values="mae")
+    differences = wide[method] - wide[reference]
+    if differences.isna().any() or differences.groupby("n_labeled").size().min() < 2:
+        raise ValueError(f"{method!r} and {reference!r} must have run on the same 2 or more seeds")
+    rows = {}
+    for n_labeled, values in differences.groupby("n_labeled"):
+        if np.ptp(values) == 0:
+            low = high = values.iloc[0]
+        else:
+            low, high = bootstrap((values,), np.mean, rng=seed, method="percentile").confidence_interval
+        rows[n_labeled] = {
+            "mean_difference": values.mean(),
+            "low": low,
+            "high": high,
+            "p_value": wilcoxon(values).pvalue if values.any() else 1.0,
+            "n_seeds": len(values),
+            "n_better": int((values < 0).sum()),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("n_labeled")
+
+
+def paper_tables() -> pd.DataFrame:
+    """MAE as printed in the paper: `table` (1 to 4), `dataset`, `method`, `n_labeled`, `mae`."""
+    with resources.files(__package__).joinpath("datasets/paper_tables.csv").open() as file:
+        return pd.read_csv(file)

@@ -1,0 +1,141 @@
+"""The two losses: pairwise similarity modeling (eq. 2) and the ranked list loss (eq. 3)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+
+def pairwise_similarity_loss(estimated: Tensor, differences: Tensor) -> Tensor:
+    """Mean squared error of estimated target differences: eq. 2 on a batch of pairs.
+
+    Parameters
+    ----------
+    estimated : Tensor of shape (n_pairs,)
+        f^d(x_i, x_j).
+    differences : Tensor of shape (n_pairs,)
+        z_ij = y_i - y_j.
+
+    Returns
+    -------
+    Tensor
+        A scalar, in squared units of the target.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ or there is no pair.
+    """
+    if estimated.shape != differences.shape or estimated.numel() == 0:
+        raise ValueError(
+            "estimated and differences must have the same shape and at least one pair, "
+            f"got {tuple(estimated.shape)} and {tuple(differences.shape)}"
+        )
+    return (differences - estimated).square().mean()
+
+
+def pairwise_similarity_loss_all_pairs(g: Tensor, h: Tensor, y: Tensor) -> Tensor:
+    """Eq. 2 over all N(N-1) ordered pairs of a separable f^d(x_i, x_j) = g_i + h_j, in O(N).
+
+    With u = y - g and v = y + h the error of a pair is u_i - v_j, and a double sum over a
+    difference of two terms is a formula in their means and variances.
+
+    Parameters
+    ----------
+    g, h, y : Tensor of shape (N,)
+        Scores in first and second place, and targets; N is 2 or more.
+
+    Returns
+    -------
+    Tensor
+        A scalar, in squared units of the target.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ or N is below 2.
+    """
+    n = len(y)
+    if not (g.shape == h.shape == y.shape == (n,)) or n < 2:
+        raise ValueError(
+            "g, h and y must have the same shape (N,) with N of 2 or more, "
+            f"got {tuple(g.shape)}, {tuple(h.shape)} and {tuple(y.shape)}"
+        )
+    u, v = y - g, y + h
+    # Only sums of squares around the means: n * sum(u^2) - ... would cancel when u is large.
+    all_pairs = n * (u.var(correction=0) + v.var(correction=0) + (u.mean() - v.mean()).square())
+    with_itself = (u - v).square().mean()
+    return (all_pairs - with_itself) / (n - 1)
+
+
+def ranked_list_loss(
+    anchors: Tensor,
+    positives: Tensor,
+    negatives: Tensor,
+    boundary: float = 1.2,
+    margin: float = 0.4,
+    temperature: float = 10.0,
+    weighting: Literal["ranked_list", "literal"] = "ranked_list",
+    weight_gradient: bool = False,
+) -> Tensor:
+    """Ranked list loss of anchors with their positive and negative sets (eq. 3).
+
+    A positive at distance d costs [d - (boundary - margin)]+ and a negative [boundary - d]+.
+    Within each set the costs are averaged with weights that grow with the violation; the mean is
+    taken over anchors and over the two sets.
+
+    Parameters
+    ----------
+    anchors : Tensor of shape (N, n_codes)
+    positives, negatives : Tensor of shape (N, k, n_codes)
+    boundary : float, default=1.2
+        alpha: negatives are pushed at least so far from the anchor.
+    margin : float, default=0.4
+        m: positives are pulled closer than boundary - margin.
+    temperature : float, default=10
+        tau: 0 weighs all members of a set equally, larger values favour the worst.
+    weighting : {"ranked_list", "literal"}, default="ranked_list"
+        Weights of negatives: exp(tau (alpha - d)), which favours the near ones, as in the cited
+        ranked list loss; or exp(tau (d - (alpha - m))), the same as for positives, as printed in
+        the paper. Constant factors cancel, so each set's weights are a softmax over the set.
+    weight_gradient : bool, default=False
+        Whether gradients flow through the weights.
+
+    Returns
+    -------
+    Tensor
+        A scalar, in units of the distance.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, a set is empty, or `weighting` is unknown.
+    """
+    n, n_codes = anchors.shape
+    if not (positives.shape == negatives.shape == (n, positives.shape[1], n_codes)) or positives.numel() == 0:
+        raise ValueError(
+            f"positives and negatives must both have shape ({n}, k, {n_codes}) to go with anchors of shape "
+            f"({n}, {n_codes}), got {tuple(positives.shape)} and {tuple(negatives.shape)}"
+        )
+    if weighting not in ("ranked_list", "literal"):
+        raise ValueError(f"weighting must be 'ranked_list' or 'literal', got {weighting!r}")
+
+    d_positive = torch.linalg.vector_norm(anchors[:, None] - positives, dim=-1)
+    d_negative = torch.linalg.vector_norm(anchors[:, None] - negatives, dim=-1)
+    negative_sign = -1.0 if weighting == "ranked_list" else 1.0
+    loss_positive = _weighted_mean(
+        (d_positive - (boundary - margin)).relu(), temperature * d_positive, weight_gradient
+    )
+    loss_negative = _weighted_mean(
+        (boundary - d_negative).relu(), negative_sign * temperature * d_negative, weight_gradient
+    )
+    return (loss_positive + loss_negative).mean() / 2
+
+
+def _weighted_mean(costs: Tensor, log_weights: Tensor, weight_gradient: bool) -> Tensor:
+    weights = log_weights.softmax(dim=1)
+    if not weight_gradient:
+        weights = weights.detach()
+    return (weights * costs).sum(dim=1)

@@ -1,0 +1,145 @@
+"""The Siamese network of the first step: an encoder and a head that compares two codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+def make_encoder(
+    n_features: int, hidden_sizes: Sequence[int] = (100, 100), final_relu: bool = True
+) -> nn.Sequential:
+    """Fully connected layers, each followed by a ReLU: the paper's sub-network.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of input columns.
+    hidden_sizes : sequence of int, default=(100, 100)
+        Neurons of each hidden layer; the paper has two layers of 100.
+    final_relu : bool, default=True
+        Whether the last layer's ReLU belongs to the encoder. Without it the metric space lies
+        before that ReLU, which the head should then apply.
+
+    Returns
+    -------
+    torch.nn.Sequential
+        Maps (n, n_features) to codes (n, hidden_sizes[-1]).
+    """
+    sizes = [n_features, *hidden_sizes]
+    layers: list[nn.Module] = []
+    for n_in, n_out in pairwise(sizes):
+        layers += [nn.Linear(n_in, n_out), nn.ReLU()]
+    return nn.Sequential(*layers if final_relu else layers[:-1])
+
+
+class LinearPairHead(nn.Module):
+    """The paper's head: one fully connected layer on the two codes, side by side.
+
+    A linear layer on a concatenation is a sum, f^d(x_i, x_j) = g(x_i) + h(x_j), so the head is
+    *separable*: `scores` returns g and h, and whatever needs all pairs can work on them instead.
+
+    Parameters
+    ----------
+    n_codes : int
+        Length of one code.
+    activation : torch.nn.Module, optional
+        Applied to each code first, for an encoder made with ``final_relu=False``.
+    """
+
+    def __init__(self, n_codes: int, activation: nn.Module | None = None) -> None:
+        super().__init__()
+        self.activation = nn.Identity() if activation is None else activation
+        self.linear = nn.Linear(2 * n_codes, 1)
+
+    def forward(self, z_i: Tensor, z_j: Tensor) -> Tensor:
+        """Estimated differences, shape (n,), of two batches of codes (n, n_codes)."""
+        pair = torch.cat([self.activation(z_i), self.activation(z_j)], dim=-1)
+        return self.linear(pair).squeeze(-1)
+
+    def scores(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """The two parts of the sum, each of shape (n,): g (first place) and h (second place)."""
+        weight_g, weight_h = self.linear.weight.squeeze(0).chunk(2)
+        code = self.activation(z)
+        return code @ weight_g + self.linear.bias, code @ weight_h
+
+
+class SiameseNetwork(nn.Module):
+    """f^d of eq. 1: two copies of one encoder and a head that estimates y_i - y_j.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+        Maps a batch of n samples to codes of shape (n, n_codes). Any module will do.
+    head : torch.nn.Module
+        Maps two batches of codes to differences of shape (n,). If it also has a method
+        ``scores(z) -> (g, h)`` with ``head(z_i, z_j) == g_i + h_j``, the network is separable and
+        nothing here ever forms pairs.
+    max_pairs : int, default=65536
+        With a head that is not separable, at most so many pairs are formed at a time.
+    """
+
+    def __init__(self, encoder: nn.Module, head: nn.Module, max_pairs: int = 2**16) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head: Any = head  # a module; its method `scores` is optional
+        self.max_pairs = max_pairs
+
+    @property
+    def is_separable(self) -> bool:
+        """Whether f^d(x_i, x_j) = g(x_i) + h(x_j)."""
+        return hasattr(self.head, "scores")
+
+    def forward(self, x_i: Tensor, x_j: Tensor) -> Tensor:
+        """Estimate y_i - y_j, shape (n,), for n pairs of samples (eq. 1)."""
+        return self.head(self.encoder(x_i), self.encoder(x_j))
+
+    def embed(self, x: Tensor, unit_norm: bool = True) -> Tensor:
+        """Place samples in the metric space: their codes, scaled to length 1 if `unit_norm`."""
+        z = self.encoder(x)
+        return nn.functional.normalize(z, dim=-1) if unit_norm else z
+
+    def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """g and h, each of shape (n,), of a separable network."""
+        return self.head.scores(self.encoder(x))
+
+    def difference_matrix(self, x_a: Tensor, x_b: Tensor) -> Tensor:
+        """Estimate y_a - y_b, shape (n_a, n_b), for every row of `x_a` with every row of `x_b`."""
+        if self.is_separable:
+            return self.scores(x_a)[0][:, None] + self.scores(x_b)[1][None, :]
+        z_a, z_b = self.encoder(x_a), self.encoder(x_b)
+        # Pairs are numbered row by row, so that a block may be smaller than one row.
+        blocks = torch.arange(len(z_a) * len(z_b), device=z_a.device).split(self.max_pairs)
+        flat = [self.head(z_a[block // len(z_b)], z_b[block % len(z_b)]) for block in blocks]
+        return torch.cat(flat).view(len(z_a), len(z_b))
+
+    def predict(self, x: Tensor, x_labeled: Tensor, y_labeled: Tensor) -> Tensor:
+        """Estimate targets, shape (n,), from all N labeled samples (eq. 4).
+
+        With a separable network eq. 4 is (g(x) - h(x)) / 2 plus one constant, the mean over the
+        labeled samples of y_i - (g(x_i) - h(x_i)) / 2.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n, ...)
+        x_labeled : Tensor of shape (N, ...)
+        y_labeled : Tensor of shape (N,)
+        """
+        if self.is_separable:
+            g, h = self.scores(x)
+            g_labeled, h_labeled = self.scores(x_labeled)
+            return (g - h) / 2 + (y_labeled - (g_labeled - h_labeled) / 2).mean()
+        rows_per_block = max(1, self.max_pairs // len(x_labeled))
+        return torch.cat(
+            [
+                (
+                    (self.difference_matrix(rows, x_labeled) - self.difference_matrix(x_labeled, rows).T) / 2
+                    + y_labeled
+                ).mean(dim=1)
+                for rows in x.split(rows_per_block)
+            ]
+        )

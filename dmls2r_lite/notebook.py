@@ -1,0 +1,98 @@
+"""What the notebooks share besides figures: a check of their parameters and a record of results."""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+from typing import Any
+
+from IPython.display import display
+
+from .data import Dataset, load_dataset
+
+RESULTS_MIME = "application/vnd.dmls2r.results+json"
+
+_AT_LEAST = {"n_labeled": 2, "n_unlabeled": 1, "seed": 0, "n_seeds": 2, "k": 1, "n_epochs": 1}
+_POSITIVE = ("boundary", "margin", "learning_rate")
+_CHOICES = {
+    "mining_mode": ("absolute", "signed"),
+    "weighting": ("ranked_list", "literal"),
+    "embedding": ("unit", "raw"),
+}
+
+
+def check_parameters(*, dataset: str, drop_columns: str = "", **parameters: Any) -> Dataset:
+    """Check the parameters of a notebook before anything is computed, and load its dataset.
+
+    Parameters
+    ----------
+    dataset : str
+        A name that `load_dataset` knows.
+    drop_columns : str, default=""
+        Columns to leave out, separated by commas.
+    **parameters
+        Any of `n_labeled`, `n_unlabeled`, `seed`, `n_seeds`, `k`, `n_epochs`, `boundary`,
+        `margin`, `temperature`, `learning_rate`, `mining_mode`, `weighting`, `embedding`.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    TypeError
+        If a value has the wrong type or a parameter is unknown.
+    ValueError
+        If a value is out of range, alone or together with others.
+    """
+    for name, value in {"dataset": dataset, "drop_columns": drop_columns}.items():
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must be a string, got {value!r}")
+    for name, value in parameters.items():
+        if name in _AT_LEAST:
+            _check_number(name, value, numbers.Integral, "an integer")
+            if value < _AT_LEAST[name]:
+                raise ValueError(f"{name} must be {_AT_LEAST[name]} or more, got {value}")
+        elif name in _POSITIVE or name == "temperature":
+            _check_number(name, value, numbers.Real, "a finite number")
+            if name in _POSITIVE and value <= 0:
+                raise ValueError(f"{name} must be above 0, got {value}")
+        elif name in _CHOICES:
+            if value not in _CHOICES[name]:
+                raise ValueError(f"{name} must be one of {', '.join(_CHOICES[name])}, got {value!r}")
+        else:
+            raise TypeError(f"unknown parameter {name!r}")
+
+    data = load_dataset(dataset, [column.strip() for column in drop_columns.split(",") if column.strip()])
+    n_labeled, n_unlabeled = parameters.get("n_labeled", 2), parameters.get("n_unlabeled", 1)
+    if n_labeled + n_unlabeled >= len(data.target):
+        raise ValueError(
+            f"n_labeled + n_unlabeled must be below {len(data.target)}, the number of rows of {dataset}, "
+            f"so that a test set is left; got {n_labeled} + {n_unlabeled}"
+        )
+    if parameters.get("k", 1) > n_unlabeled:
+        raise ValueError(f"k must not exceed n_unlabeled, {n_unlabeled}, got {parameters['k']}")
+    if parameters.get("margin", 0) > parameters.get("boundary", math.inf):
+        raise ValueError(
+            f"margin must not exceed boundary, {parameters['boundary']}, got {parameters['margin']}"
+        )
+    return data
+
+
+def _check_number(name: str, value: Any, kind: Any, wording: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(float(value)):
+        raise TypeError(f"{name} must be {wording}, got {value!r}")
+
+
+def record_results(**results: float | int | str) -> None:
+    """Show a notebook's results and store them in its output, where `dmls2r run` collects them.
+
+    Parameters
+    ----------
+    **results : float, int or str
+        By name, for example ``test_mae=4.2``.
+    """
+    plain = {name: value.item() if hasattr(value, "item") else value for name, value in results.items()}
+    text = "\n".join(f"{name} = {value}" for name, value in plain.items())
+    display({RESULTS_MIME: json.loads(json.dumps(plain)), "text/plain": text}, raw=True)

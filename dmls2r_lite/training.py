@@ -1,0 +1,260 @@
+"""Alternate learning: one epoch of pairwise similarity modeling, one of triplet-based metric learning."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+from tqdm.auto import tqdm
+
+from .losses import pairwise_similarity_loss, pairwise_similarity_loss_all_pairs, ranked_list_loss
+from .miner import MiningMode, mine_from_scores, mine_positives_negatives
+from .model import SiameseNetwork
+
+Schedule = Callable[[int], Iterable[str]]
+Callback = Callable[[SiameseNetwork, dict[str, Any]], None]
+
+
+def alternate(n_epochs: int) -> list[str]:
+    """The paper's schedule: one epoch of each step in turn, `n_epochs` of each."""
+    return ["pairwise", "metric"] * n_epochs
+
+
+def alternate_pairwise_last(n_epochs: int) -> list[str]:
+    """Like `alternate`, without the last metric epoch: the head has the last word."""
+    return alternate(n_epochs)[:-1]
+
+
+def pairwise_only(n_epochs: int) -> list[str]:
+    """The paper's ablation: the first step alone."""
+    return ["pairwise"] * n_epochs
+
+
+SCHEDULES: dict[str, Schedule] = {
+    schedule.__name__: schedule for schedule in (alternate, alternate_pairwise_last, pairwise_only)
+}
+
+
+def all_pairs_loss(network: SiameseNetwork, x: Tensor, y: Tensor) -> Tensor:
+    """Eq. 2 over all ordered pairs: in O(N) if the network is separable, else by blocks of pairs.
+
+    Blocks are recomputed in the backward pass, so memory stays bounded by ``network.max_pairs``.
+
+    Parameters
+    ----------
+    network : SiameseNetwork
+    x : Tensor of shape (N, ...)
+    y : Tensor of shape (N,)
+
+    Returns
+    -------
+    Tensor
+        A scalar.
+    """
+    if network.is_separable:
+        return pairwise_similarity_loss_all_pairs(*network.scores(x), y)
+    z, n = network.encoder(x), len(y)
+
+    def block_loss(numbers: Tensor) -> Tensor:
+        i, j = pairs_from_numbers(numbers, n)
+        return pairwise_similarity_loss(network.head(z[i], z[j]), y[i] - y[j]) * len(numbers)
+
+    blocks = torch.arange(n * (n - 1), device=x.device).split(network.max_pairs)
+    total = sum(checkpoint(block_loss, numbers, use_reentrant=False) for numbers in blocks)
+    return torch.as_tensor(total) / (n * (n - 1))
+
+
+def pairs_from_numbers(numbers: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """Number the N(N-1) ordered pairs with i != j row by row; return i and j of the given numbers."""
+    i, rest = numbers // (n - 1), numbers % (n - 1)
+    return i, rest + (rest >= i).long()
+
+
+@torch.no_grad()
+def mine(
+    network: SiameseNetwork, x_anchors: Tensor, x_unlabeled: Tensor, k: int, mode: MiningMode = "absolute"
+) -> tuple[Tensor, Tensor]:
+    """Positives and negatives of each anchor by the network's own estimates (Algorithm 1).
+
+    Uses one sort if the network is separable, else blocks of anchors.
+
+    Parameters
+    ----------
+    network : SiameseNetwork
+    x_anchors : Tensor of shape (N, ...)
+    x_unlabeled : Tensor of shape (M, ...)
+    k, mode
+        As in `mine_positives_negatives`.
+
+    Returns
+    -------
+    positives, negatives : Tensor of int64, shape (N, k)
+        Rows of `x_unlabeled`.
+    """
+    if network.is_separable:
+        h_unlabeled = torch.cat([network.scores(rows)[1] for rows in x_unlabeled.split(network.max_pairs)])
+        return mine_from_scores(network.scores(x_anchors)[0], h_unlabeled, k, mode)
+    blocks = x_anchors.split(max(1, network.max_pairs // len(x_unlabeled)))
+    mined = [mine_positives_negatives(network.difference_matrix(b, x_unlabeled), k, mode) for b in blocks]
+    positives, negatives = zip(*mined, strict=True)
+    return torch.cat(positives), torch.cat(negatives)
+
+
+def train(
+    network: SiameseNetwork,
+    x_labeled: Tensor,
+    y_labeled: Tensor,
+    x_unlabeled: Tensor,
+    *,
+    schedule: Schedule = alternate,
+    n_epochs: int = 30,
+    learning_rate: float = 1e-3,
+    optimizer_state: Literal["shared", "separate"] = "shared",
+    pair_batch_size: int | None = 32,
+    anchor_batch_size: int | None = None,
+    max_steps_per_epoch: int = 100,
+    k: int = 5,
+    mining_mode: MiningMode = "absolute",
+    embedding: Literal["unit", "raw"] = "unit",
+    boundary: float = 1.2,
+    margin: float = 0.4,
+    temperature: float = 10.0,
+    weighting: Literal["ranked_list", "literal"] = "ranked_list",
+    weight_gradient: bool = False,
+    seed: int = 0,
+    validate: Callable[[SiameseNetwork], float] | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """Train a Siamese network in place by the two steps of DML-S2R.
+
+    Parameters
+    ----------
+    network : SiameseNetwork
+    x_labeled : Tensor of shape (N, ...)
+        Scaled features of the labeled samples: pairs and anchors. N is 2 or more.
+    y_labeled : Tensor of shape (N,)
+        Their (scaled) targets.
+    x_unlabeled : Tensor of shape (M, ...)
+        Scaled features of the unlabeled samples. With M = 0 metric epochs are skipped.
+    schedule : callable, default=alternate
+        Gives the steps in order, each "pairwise" or "metric", for `n_epochs`.
+    n_epochs : int, default=30
+        Epochs of each step (the paper's 30).
+    learning_rate : float, default=0.001
+        Of Adam (the paper's).
+    optimizer_state : {"shared", "separate"}, default="shared"
+        One Adam for both steps, which carries momentum from one into the other, or one each.
+    pair_batch_size : int or None, default=32
+        Pairs in a gradient step of step 1; None takes all pairs at once.
+    anchor_batch_size : int or None, default=None
+        Anchors in a gradient step of step 2; None takes all anchors at once.
+    max_steps_per_epoch : int, default=100
+        Gradient steps in one epoch at the most: 1000 labels make a million pairs.
+    k, mining_mode
+        See `mine_positives_negatives`. Sets are mined once an epoch.
+    embedding : {"unit", "raw"}, default="unit"
+        Whether the ranked list loss sees codes scaled to length 1.
+    boundary, margin, temperature, weighting, weight_gradient
+        See `ranked_list_loss`.
+    seed : int, default=0
+        Of the order of pairs and of anchors.
+    validate : callable, optional
+        ``validate(network)`` is stored after each epoch as `validation_mae`.
+    callback : callable, optional
+        ``callback(network, row)`` is called after each epoch with its row of the history.
+    progress : bool, default=False
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per epoch and step: `epoch` (from 1), `step`, `loss` (mean over gradient steps),
+        `n_steps`, `seconds`, `skipped` (the reason, or empty) and perhaps `validation_mae`.
+
+    Raises
+    ------
+    ValueError
+        If the loss is no longer finite.
+    """
+    pair_rng, anchor_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
+    pairwise_optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)
+    if optimizer_state == "shared":
+        metric_optimizer = pairwise_optimizer
+    else:
+        metric_optimizer = torch.optim.Adam(network.encoder.parameters(), lr=learning_rate)
+
+    def pairwise_losses() -> Iterable[Tensor]:
+        n = len(y_labeled)
+        if pair_batch_size is None:
+            yield all_pairs_loss(network, x_labeled, y_labeled)
+            return
+        for numbers in _batches(n * (n - 1), pair_batch_size, max_steps_per_epoch, pair_rng):
+            i, j = pairs_from_numbers(numbers.to(x_labeled.device), n)
+            estimated = network(x_labeled[i], x_labeled[j])
+            yield pairwise_similarity_loss(estimated, y_labeled[i] - y_labeled[j])
+
+    def metric_losses() -> Iterable[Tensor]:
+        network.eval()
+        positives, negatives = mine(network, x_labeled, x_unlabeled, k, mining_mode)
+        network.train()
+        n = len(x_labeled)
+        for batch in _batches(n, anchor_batch_size or n, max_steps_per_epoch, anchor_rng):
+            anchors = batch.to(x_labeled.device)
+            mined = torch.cat([positives[anchors], negatives[anchors]], dim=1)
+            z_anchors = network.embed(x_labeled[anchors], unit_norm=embedding == "unit")
+            z_mined = network.embed(x_unlabeled[mined.flatten()], unit_norm=embedding == "unit")
+            z_positives, z_negatives = z_mined.view(*mined.shape, -1).split(k, dim=1)
+            yield ranked_list_loss(
+                z_anchors, z_positives, z_negatives, boundary, margin, temperature, weighting, weight_gradient
+            )
+
+    steps = {"pairwise": (pairwise_losses, pairwise_optimizer), "metric": (metric_losses, metric_optimizer)}
+    epochs: Counter[str] = Counter()
+    history = []
+    for step in tqdm(list(schedule(n_epochs)), desc="training", unit="epoch", disable=not progress):
+        start = time.perf_counter()
+        epochs[step] += 1
+        skipped = "no unlabeled samples" if step == "metric" and len(x_unlabeled) == 0 else ""
+        losses = []
+        network.train()
+        if not skipped:
+            epoch_losses, optimizer = steps[step]
+            for loss in epoch_losses():
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.detach())
+        network.eval()
+        row = {
+            "epoch": epochs[step],
+            "step": step,
+            "loss": torch.stack(losses).mean().item() if losses else float("nan"),
+            "n_steps": len(losses),
+            "seconds": time.perf_counter() - start,
+            "skipped": skipped,
+        }
+        if losses and not np.isfinite(row["loss"]):
+            raise ValueError(
+                f"training diverged: the loss of {step} epoch {epochs[step]} is {row['loss']}; "
+                f"try a learning_rate below {learning_rate}"
+            )
+        if validate is not None:
+            row["validation_mae"] = validate(network)
+        history.append(row)
+        if callback is not None:
+            callback(network, row)
+    return pd.DataFrame(history)
+
+
+def _batches(n: int, batch_size: int, max_batches: int, rng: np.random.Generator) -> Iterable[Tensor]:
+    """0 ... n - 1 in random order, cut into batches; only as many as will be used are drawn."""
+    drawn = rng.choice(n, size=min(n, batch_size * max_batches), replace=False)
+    return torch.from_numpy(drawn).split(batch_size)
