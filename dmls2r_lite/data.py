@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -164,7 +165,7 @@ def load_dataset(name: str, drop_columns: Sequence[str] = ()) -> Dataset:
     if unknown:
         raise ValueError(
             f"drop_columns must name columns of {name} ({', '.join(map(str, dataset.features))}), "
-            f"got {', '.join(unknown)}"
+            f"got {', '.join(map(str, unknown))}"
         )
     if len(set(drop_columns)) == dataset.features.shape[1]:
         raise ValueError("drop_columns must leave at least one column, got all of them")
@@ -217,9 +218,9 @@ def split_dataset(
         If an argument is of the wrong type or out of range.
     """
     n_rows = len(dataset.target)
-    check_scalar(n_labeled, "n_labeled", int, min_val=2)
-    check_scalar(n_unlabeled, "n_unlabeled", int, min_val=0)
-    check_scalar(seed, "seed", int, min_val=0)
+    check_scalar(n_labeled, "n_labeled", numbers.Integral, min_val=2)
+    check_scalar(n_unlabeled, "n_unlabeled", numbers.Integral, min_val=0)
+    check_scalar(seed, "seed", numbers.Integral, min_val=0)
     if n_labeled + n_unlabeled >= n_rows:
         raise ValueError(
             f"n_labeled + n_unlabeled must be below {n_rows}, the number of rows of {dataset.name}, "

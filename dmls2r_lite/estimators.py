@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import numbers
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, RegressorMixin, TransformerMixin
-from sklearn.utils import check_array, check_random_state, check_scalar, column_or_1d
+from sklearn.utils import check_array, check_random_state, column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor, nn
 
@@ -209,18 +210,17 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         self.feature_scaler_ = make_scaler(self.feature_scaling).fit(X)
         self.target_scaler_ = make_scaler(self.target_scaling).fit(y[labeled, None])
 
-        def tensor(values: np.ndarray) -> Tensor:
-            return torch.as_tensor(values, dtype=torch.float32, device=device)
+        def tensor(values: np.ndarray, dtype: torch.dtype = torch.float32) -> Tensor:
+            return torch.as_tensor(values, dtype=dtype, device=device)
 
-        X_scaled = tensor(self.feature_scaler_.transform(X))
-        y_scaled = tensor(self.target_scaler_.transform(y[labeled, None]).squeeze(1))
-        mask = torch.as_tensor(labeled, device=device)
-        self._x_labeled, self._y_labeled = X_scaled[mask], y_scaled
+        X_scaled = self.feature_scaler_.transform(X)
+        y_scaled = self.target_scaler_.transform(y[labeled, None]).squeeze(1)
+        self._x_labeled, self._y_labeled = tensor(X_scaled[labeled]), tensor(y_scaled)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         # All of torch's own draws (weights, dropout) happen here; the user's generator stays untouched.
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(seed)
-            self.network_ = self._make_network(X_scaled[:1].cpu()).to(device)
+            self.network_ = self._make_network(tensor(X_scaled[:1]).cpu()).to(device)
             validate = None
             if X_validation is not None:
                 X_val = self._validate_rows(X_validation)
@@ -234,7 +234,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
                 self.network_,
                 self._x_labeled,
                 self._y_labeled,
-                X_scaled[~mask],
+                tensor(X_scaled[~labeled]),
                 schedule=SCHEDULES[self.schedule] if isinstance(self.schedule, str) else self.schedule,
                 n_epochs=self.n_epochs,
                 learning_rate=self.learning_rate,
@@ -256,7 +256,8 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
                 progress=self.progress,
             )
         self.network_.double()
-        self._x_labeled, self._y_labeled = self._x_labeled.double(), self._y_labeled.double()
+        self._x_labeled = tensor(X_scaled[labeled], torch.float64)
+        self._y_labeled = tensor(y_scaled, torch.float64)
         self._n_features_out = self.network_.encoder(self._x_labeled[:1]).shape[-1]
         return self
 
@@ -344,39 +345,36 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         return SiameseNetwork(encoder, head)
 
     def _check_parameters(self) -> None:
+        sizes, margin, boundary = self.hidden_sizes, self.margin, self.boundary
+        sizes_fit = isinstance(sizes, Sequence) and len(sizes) > 0 and all(map(_is_count, sizes))
+        self._require("hidden_sizes", sizes_fit, "a sequence of one or more integers of 1 or more")
         for name in ("n_epochs", "max_steps_per_epoch", "k"):
-            check_scalar(getattr(self, name), name, numbers.Integral, min_val=1)
+            self._require(name, _is_count(getattr(self, name)), "an integer of 1 or more")
         for name in ("pair_batch_size", "anchor_batch_size"):
-            if getattr(self, name) is not None:
-                check_scalar(getattr(self, name), name, numbers.Integral, min_val=1)
+            value = getattr(self, name)
+            self._require(name, value is None or _is_count(value), "an integer of 1 or more, or None")
         for name in ("learning_rate", "boundary"):
-            check_scalar(
-                getattr(self, name),
-                name,
-                numbers.Real,
-                min_val=0,
-                include_boundaries="neither",
-                max_val=np.inf,
-            )
-        check_scalar(self.margin, "margin", numbers.Real, min_val=0, max_val=self.boundary)
-        check_scalar(
-            self.temperature,
-            "temperature",
-            numbers.Real,
-            min_val=-np.inf,
-            max_val=np.inf,
-            include_boundaries="neither",
-        )
+            value = getattr(self, name)
+            self._require(name, _is_finite(value) and value > 0, "a finite number above 0")
+        margin_fits = _is_finite(margin) and 0 <= margin <= boundary
+        self._require("margin", margin_fits, f"a number from 0 to boundary, {boundary}")
+        self._require("temperature", _is_finite(self.temperature), "a finite number")
+        for name in ("encoder", "head"):
+            value = getattr(self, name)
+            self._require(name, value is None or isinstance(value, nn.Module), "a torch.nn.Module or None")
+        self._require("callback", self.callback is None or callable(self.callback), "callable or None")
         for name, allowed in _CHOICES.items():
             value = getattr(self, name)
-            if value not in allowed and not (name == "schedule" and callable(value)):
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
-        if not self.hidden_sizes or min(self.hidden_sizes) < 1:
-            raise ValueError(f"hidden_sizes must be one or more positive numbers, got {self.hidden_sizes!r}")
+            fits = value in allowed or (name == "schedule" and callable(value))
+            self._require(name, fits, f"one of {', '.join(map(repr, allowed))}")
         if self.n_unlabeled_ and self.k > self.n_unlabeled_:
             raise ValueError(
                 f"k must not exceed the number of unlabeled samples, {self.n_unlabeled_}, got {self.k}"
             )
+
+    def _require(self, name: str, fits: bool, allowed: str) -> None:
+        if not fits:
+            raise ValueError(f"{name} must be {allowed}, got {getattr(self, name)!r}")
 
 
 _CHOICES: dict[str, Sequence[Any]] = {
@@ -392,13 +390,21 @@ _CHOICES: dict[str, Sequence[Any]] = {
 }
 
 
+def _is_count(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(float(value))
+
+
 def _find_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, TypeError) as error:
         raise ValueError(
             f"device must be 'auto' or one that PyTorch can use here, got {name!r} ({error})"
         ) from None

@@ -63,6 +63,7 @@ def pairwise_similarity_loss_all_pairs(g: Tensor, h: Tensor, y: Tensor) -> Tenso
             "g, h and y must have the same shape (N,) with N of 2 or more, "
             f"got {tuple(g.shape)}, {tuple(h.shape)} and {tuple(y.shape)}"
         )
+    y = y - y.mean()  # only differences of y matter: a large offset would cost digits
     u, v = y - g, y + h
     # Only sums of squares around the means: n * sum(u^2) - ... would cancel when u is large.
     all_pairs = n * (u.var(correction=0) + v.var(correction=0) + (u.mean() - v.mean()).square())
@@ -113,11 +114,12 @@ def ranked_list_loss(
     ValueError
         If shapes do not fit, a set is empty, or `weighting` is unknown.
     """
-    n, n_codes = anchors.shape
-    if not (positives.shape == negatives.shape == (n, positives.shape[1], n_codes)) or positives.numel() == 0:
+    shape = positives.shape
+    fit = len(shape) == 3 and shape == negatives.shape and anchors.shape == (shape[0], shape[2])
+    if not fit or positives.numel() == 0:
         raise ValueError(
-            f"positives and negatives must both have shape ({n}, k, {n_codes}) to go with anchors of shape "
-            f"({n}, {n_codes}), got {tuple(positives.shape)} and {tuple(negatives.shape)}"
+            "anchors must have shape (N, n_codes), positives and negatives both (N, k, n_codes), "
+            f"got {tuple(anchors.shape)}, {tuple(shape)} and {tuple(negatives.shape)}"
         )
     if weighting not in ("ranked_list", "literal"):
         raise ValueError(f"weighting must be 'ranked_list' or 'literal', got {weighting!r}")

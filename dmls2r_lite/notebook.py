@@ -71,7 +71,7 @@ def check_parameters(*, dataset: str, drop_columns: str = "", **parameters: Any)
             f"n_labeled + n_unlabeled must be below {len(data.target)}, the number of rows of {dataset}, "
             f"so that a test set is left; got {n_labeled} + {n_unlabeled}"
         )
-    if parameters.get("k", 1) > n_unlabeled:
+    if parameters.get("k", 1) > parameters.get("n_unlabeled", math.inf):
         raise ValueError(f"k must not exceed n_unlabeled, {n_unlabeled}, got {parameters['k']}")
     if parameters.get("margin", 0) > parameters.get("boundary", math.inf):
         raise ValueError(

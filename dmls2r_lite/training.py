@@ -12,7 +12,6 @@ import pandas as pd
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
-from tqdm.auto import tqdm
 
 from .losses import pairwise_similarity_loss, pairwise_similarity_loss_all_pairs, ranked_list_loss
 from .miner import MiningMode, mine_from_scores, mine_positives_negatives
@@ -182,7 +181,7 @@ def train(
     Raises
     ------
     ValueError
-        If the loss is no longer finite.
+        If the schedule gives no steps or unknown ones, or the loss is no longer finite.
     """
     pair_rng, anchor_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
     pairwise_optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)
@@ -217,9 +216,17 @@ def train(
             )
 
     steps = {"pairwise": (pairwise_losses, pairwise_optimizer), "metric": (metric_losses, metric_optimizer)}
+    planned = list(schedule(n_epochs))
+    if not planned or not set(planned) <= set(steps):
+        raise ValueError(f"schedule must give one or more of 'pairwise' and 'metric', got {planned}")
     epochs: Counter[str] = Counter()
     history = []
-    for step in tqdm(list(schedule(n_epochs)), desc="training", unit="epoch", disable=not progress):
+    order: Iterable[str] = planned
+    if progress:
+        from tqdm.auto import tqdm  # at import it warns where ipywidgets is missing
+
+        order = tqdm(order, desc="training", unit="epoch")
+    for step in order:
         start = time.perf_counter()
         epochs[step] += 1
         skipped = "no unlabeled samples" if step == "metric" and len(x_unlabeled) == 0 else ""
@@ -233,7 +240,7 @@ def train(
                 optimizer.step()
                 losses.append(loss.detach())
         network.eval()
-        row = {
+        row: dict[str, Any] = {
             "epoch": epochs[step],
             "step": step,
             "loss": torch.stack(losses).mean().item() if losses else float("nan"),

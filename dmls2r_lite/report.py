@@ -1,0 +1,135 @@
+"""Executed notebooks made readable: their results, their HTML, and the index page of all runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from jinja2 import Environment, PackageLoader
+from nbconvert import HTMLExporter
+
+from .notebook import RESULTS_MIME
+
+CAPTION = "*Figure:*"
+NO_CAPTION = "No description has been provided for this image"  # nbconvert's
+
+
+def collect_results(nb: nbformat.NotebookNode) -> dict[str, Any]:
+    """What the notebook's cells have given to `record_results`."""
+    results: dict[str, Any] = {}
+    for cell in nb.cells:
+        for output in cell.get("outputs", []):
+            results |= output.get("data", {}).get(RESULTS_MIME, {})
+    return results
+
+
+def format_results(results: dict[str, Any], at_most: int | None = None) -> str:
+    """The first ones on one line, numbers with four digits."""
+    first = list(results.items())[:at_most]
+    return ", ".join(f"{name} {format_value(value)}" for name, value in first)
+
+
+def format_value(value: Any) -> str:
+    """A float with four digits, anything else as it is."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def align(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table: each column as wide as its widest entry, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    is_number = [
+        all(entry.replace(".", "").isdigit() for entry in column[1:]) for column in zip(*rows, strict=True)
+    ]
+    lines = []
+    for row in rows:
+        entries = [
+            entry.rjust(width) if right else entry.ljust(width)
+            for entry, width, right in zip(row, widths, is_number, strict=True)
+        ]
+        lines.append("  ".join(entries).rstrip())
+    return lines
+
+
+def caption_of(nb: nbformat.NotebookNode, index: int) -> str:
+    """The text in words of the figure that cell `index` draws: the next line that starts with *Figure:*."""
+    for cell in nb.cells[index + 1 :]:
+        if cell.cell_type == "markdown" and cell.source.startswith(CAPTION):
+            return cell.source.removeprefix(CAPTION).split("\n\n")[0].replace("\n", " ").strip()
+        if cell.cell_type == "code":
+            break
+    return ""
+
+
+def to_html(nb: nbformat.NotebookNode, title: str) -> str:
+    """The notebook as a page; the line below a figure is its alternative text."""
+    html, _ = HTMLExporter().from_notebook_node(nb, resources={"metadata": {"name": title}})
+    captions = [
+        caption_of(nb, index) or NO_CAPTION
+        for index, cell in enumerate(nb.cells)
+        for output in cell.get("outputs", [])
+        if "image/png" in output.get("data", {})
+    ]
+    first, *others = html.split(f'alt="{NO_CAPTION}"')
+    if len(others) != len(captions):  # some images come from elsewhere
+        return html
+    return first + "".join(
+        f'alt="{escape(caption)}"{rest}' for caption, rest in zip(captions, others, strict=True)
+    )
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """A results.json, or None if there is none that `dmls2r run` has written."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        keys = {"dataset", "target", "complete", "parameters", "versions", "notebooks"}
+        return record if keys <= record.keys() else None
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def make_index(output_dir: Path) -> str:
+    """One page, without scripts or other files, about all datasets in a folder of runs.
+
+    Parameters
+    ----------
+    output_dir : Path
+        With a results.json in a folder per dataset.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    runs = []
+    for path in sorted(output_dir.glob("*/results.json")):
+        record = read_record(path)
+        if record is not None:
+            figures = {name: _key_figure(path.parent / e["path"]) for name, e in record["notebooks"].items()}
+            runs.append({**record, "folder": path.parent.name, "figures": figures})
+    keys = {(name, key): None for run in runs for name, e in run["notebooks"].items() for key in e["results"]}
+    comparison = [
+        (name, key, [run["notebooks"].get(name, {}).get("results", {}).get(key, "–") for run in runs])
+        for name, key in sorted(keys, key=lambda pair: pair[0])
+    ]
+    environment = Environment(loader=PackageLoader(__package__, ""), autoescape=True, trim_blocks=True)
+    environment.filters |= {"value": format_value, "values": format_results}
+    return environment.get_template("index.html.jinja").render(runs=runs, comparison=comparison)
+
+
+def _key_figure(path: Path) -> tuple[str, str] | None:
+    """PNG in base64 and text of the figure that stands for a notebook."""
+    try:
+        nb = nbformat.read(path, as_version=4)
+    except (OSError, ValueError):  # removed or broken since
+        return None
+    for index, cell in enumerate(nb.cells):
+        if "key-figure" in cell.metadata.get("tags", []):
+            for output in cell.get("outputs", []):
+                if "image/png" in output.get("data", {}):
+                    png = output.data["image/png"].replace("\n", "")
+                    return png, caption_of(nb, index) or f"Key figure of {path.stem}"
+    return None

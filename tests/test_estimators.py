@@ -1,0 +1,398 @@
+"""DMLS2RRegressor: scikit-learn's own checks, eq. 4 in the target's unit, reproducibility, errors."""
+
+import copy
+import doctest
+import pickle
+import re
+
+import naive
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.metrics import mean_absolute_error
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from torch import nn
+
+import dmls2r_lite.estimators
+from dmls2r_lite.data import load_dataset, split_dataset
+from dmls2r_lite.estimators import DMLS2RRegressor
+from dmls2r_lite.model import make_encoder
+
+SCALINGS = ["minmax", "standard", "none"]
+
+
+def small(**parameters):
+    """A regressor that is fitted in a moment."""
+    quick = {"hidden_sizes": (8,), "n_epochs": 2, "max_steps_per_epoch": 4, "random_state": 0}
+    return DMLS2RRegressor(**quick | parameters)
+
+
+@pytest.fixture(scope="module")
+def split():
+    return split_dataset(load_dataset("boston"), n_labeled=15, n_unlabeled=40, seed=0, scale_on="none")
+
+
+@pytest.fixture(scope="module")
+def fitted(split):
+    return small().fit(split.X_train, split.y_train)
+
+
+# Skipped by scikit-learn itself: check_array_api_input, unless SCIPY_ARRAY_API is set in the environment.
+# We take arrays of NumPy only. Fifty larger steps are enough for the check that training helps.
+@parametrize_with_checks([DMLS2RRegressor(n_epochs=5, max_steps_per_epoch=10, learning_rate=0.01)])
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_example_in_the_docstring():
+    assert doctest.testmod(dmls2r_lite.estimators) == (0, 5)  # failures, lines tried
+
+
+def test_learns_something():
+    split = split_dataset(load_dataset("toy"), n_labeled=30, n_unlabeled=100, seed=0, scale_on="none")
+    model = DMLS2RRegressor(random_state=0).fit(split.X_train, split.y_train)
+    mae = mean_absolute_error(split.y_test, model.predict(split.X_test))
+    mae_of_median = (split.y_test - split.y_labeled.median()).abs().mean()
+    assert mae < mae_of_median / 3
+    pairwise_losses = model.history_.query("step == 'pairwise'")["loss"]
+    assert pairwise_losses.iloc[-1] < pairwise_losses.iloc[0] / 10
+
+
+class TestRandomState:
+    def test_same_seed_same_bits(self, split, fitted):
+        again = small().fit(split.X_train, split.y_train)
+        assert_array_equal(again.predict(split.X_test), fitted.predict(split.X_test))
+        assert again.history_["loss"].tolist() == fitted.history_["loss"].tolist()
+
+    def test_fitting_again_starts_afresh(self, split):
+        model = small().fit(split.X_train, split.y_train)
+        first = model.predict(split.X_test)
+        assert_array_equal(model.fit(split.X_train, split.y_train).predict(split.X_test), first)
+
+    def test_other_seed_other_model(self, split, fitted):
+        other = small(random_state=1).fit(split.X_train, split.y_train)
+        assert not np.allclose(other.predict(split.X_test), fitted.predict(split.X_test), rtol=1e-3)
+        assert other.history_["loss"].tolist() != fitted.history_["loss"].tolist()
+
+    def test_random_state_instance_moves_on(self, split):
+        rng = np.random.RandomState(0)
+        first, second = (
+            small(random_state=rng).fit(split.X_train, split.y_train).predict(split.X_test) for _ in "ab"
+        )
+        assert not np.allclose(first, second, rtol=1e-3)
+
+    def test_global_generators_stay_untouched(self, split):
+        encoder = nn.Sequential(nn.Linear(13, 8), nn.Dropout(0.5))  # dropout draws while training
+        np.random.seed(3)  # noqa: NPY002
+        torch.manual_seed(3)
+        numpy_before, torch_before = np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+        small(encoder=encoder).fit(split.X_train, split.y_train).predict(split.X_test)
+        assert_array_equal(np.random.get_state()[1], numpy_before[1])  # noqa: NPY002
+        assert torch.equal(torch.get_rng_state(), torch_before)
+
+    def test_global_generators_do_not_matter(self, split):
+        predictions = []
+        for seed in (0, 1):
+            np.random.seed(seed)  # noqa: NPY002
+            torch.manual_seed(seed)
+            model = small(encoder=nn.Sequential(nn.Flatten(), *make_encoder(13, (8,)), nn.Dropout(0.5)))
+            model.encoder[1].load_state_dict({"weight": torch.ones(8, 13) / 13, "bias": torch.zeros(8)})
+            predictions.append(model.fit(split.X_train, split.y_train).predict(split.X_test))
+        assert_array_equal(*predictions)
+
+
+class TestPredict:
+    @pytest.mark.parametrize("feature_scaling", SCALINGS)
+    @pytest.mark.parametrize("target_scaling", SCALINGS)
+    @pytest.mark.parametrize("head", [None, naive.MLPHead(8)])
+    def test_is_eq_4_in_the_targets_unit(self, target_scaling, feature_scaling, head, split):
+        model = small(target_scaling=target_scaling, feature_scaling=feature_scaling, head=head)
+        model.fit(split.X_train, split.y_train)
+        X, y_labeled = split.X_test[:10], split.y_labeled.to_numpy()
+        f_forth = model.pairwise_difference(X, split.X_labeled)
+        f_back = model.pairwise_difference(split.X_labeled, X)
+        expected = [
+            sum((f_forth[new, i] - f_back[i, new]) / 2 + y_labeled[i] for i in range(15)) / 15
+            for new in range(10)
+        ]
+        assert_allclose(model.predict(X), expected, rtol=1e-10)
+
+    @pytest.mark.parametrize("target_scaling", SCALINGS)
+    def test_pairwise_difference_is_the_networks_times_the_unit(self, target_scaling, split):
+        model = small(target_scaling=target_scaling, feature_scaling="none")
+        model.fit(split.X_train, split.y_train)
+        y = split.y_labeled
+        unit = {"minmax": y.max() - y.min(), "standard": y.std(ddof=0), "none": 1}[target_scaling]
+        rows = [torch.tensor(X.to_numpy(dtype=float)) for X in (split.X_test[:4], split.X_labeled[:3])]
+        expected = unit * naive.difference_matrix(naive.pair_function(model.network_), *rows)
+        actual = model.pairwise_difference(split.X_test[:4], split.X_labeled[:3])
+        assert_allclose(actual, expected.detach().numpy(), rtol=1e-10)
+
+    def test_scalers_by_hand(self):
+        # features scaled over all five rows (0 to 8), targets over the three labeled ones (10 to 30)
+        X, y = [[0.0], [2.0], [4.0], [6.0], [8.0]], [np.nan, 10.0, 15.0, 30.0, np.nan]
+        model = small(k=1).fit(X, y)
+        assert model.feature_scaler_.transform([[2.0], [8.0]]).tolist() == [[0.25], [1.0]]
+        assert model.target_scaler_.transform([[10.0], [15.0], [30.0]]).tolist() == [[0.0], [0.25], [1.0]]
+
+    def test_rows_one_by_one_equal_those_together(self, split, fitted):
+        together = fitted.predict(split.X_test)
+        one_by_one = [fitted.predict(split.X_test.iloc[[row]])[0] for row in range(len(split.X_test))]
+        assert_allclose(one_by_one, together, rtol=1e-12)
+
+    def test_blocks_of_rows_make_no_difference(self, split, fitted, monkeypatch):
+        whole = fitted.predict(split.X_test), fitted.transform(split.X_test)
+        monkeypatch.setattr(dmls2r_lite.estimators, "ROWS_PER_BLOCK", 7)
+        assert_allclose(fitted.predict(split.X_test), whole[0], rtol=1e-12)
+        assert_allclose(fitted.transform(split.X_test), whole[1], rtol=1e-12)
+
+    def test_offset_of_the_target_is_only_added(self, split):
+        # Offsets and targets in multiples of 1 / 16 are exact in every dtype that is passed.
+        y = split.y_train.mul(16).round().div(16)
+        here, far = (small(target_scaling="minmax").fit(split.X_train, y + shift) for shift in (0, 2**20))
+        assert_allclose(far.predict(split.X_test) - 2**20, here.predict(split.X_test), rtol=1e-6)
+
+    def test_raw_columns_of_wild_scales(self, split, fitted):
+        # Powers of two scale without rounding: min-max scaled columns, and so all bits, are the same.
+        scales = 2.0 ** np.linspace(-30, 30, 13).round()  # 1e-9 to 1e9
+        model = small().fit(split.X_train * scales, split.y_train)
+        assert_array_equal(model.predict(split.X_test * scales), fitted.predict(split.X_test))
+
+    def test_constant_column(self, split):
+        model = small().fit(split.X_train.assign(CHAS=7.0), split.y_train)
+        assert np.isfinite(model.predict(split.X_test)).all()
+
+
+class TestUnlabeledRows:
+    def test_are_those_with_nan(self, split, fitted):
+        assert (fitted.n_labeled_, fitted.n_unlabeled_) == (15, 40)
+        # Anywhere among the labeled ones, as long as each kind keeps its order.
+        places = np.random.default_rng(0).permutation(55)
+        order = np.empty(55, dtype=int)
+        order[np.sort(places[:15])], order[np.sort(places[15:])] = np.arange(15), np.arange(15, 55)
+        mixed = small().fit(split.X_train.iloc[order], split.y_train.iloc[order])
+        assert_array_equal(mixed.predict(split.X_test), fitted.predict(split.X_test))
+
+    def test_change_the_model(self, split, fitted):
+        nearer = pd.concat([split.X_labeled, split.X_unlabeled[::-1] * 0.5 + split.X_labeled.mean() * 0.5])
+        other = small().fit(nearer, split.y_train)
+        assert not np.allclose(other.predict(split.X_test), fitted.predict(split.X_test), rtol=1e-6)
+
+    def test_without_them_step_2_is_skipped(self, split):
+        options = {"feature_scaling": "none", "n_epochs": 3}
+        skipping = small(**options).fit(split.X_labeled, split.y_labeled)
+        assert (skipping.n_labeled_, skipping.n_unlabeled_) == (15, 0)
+        assert skipping.history_["skipped"].tolist() == ["", "no unlabeled samples"] * 3
+        alone = small(schedule="pairwise_only", **options).fit(split.X_train, split.y_train)
+        assert_array_equal(skipping.predict(split.X_test), alone.predict(split.X_test))
+
+
+class TestHistory:
+    def test_validation_column(self, split, fitted):
+        model = small().fit(split.X_train, split.y_train, split.X_test, split.y_test)
+        assert len(model.history_) == 4
+        predicted = model.predict(split.X_test)
+        # While training the network computes in float32, afterwards in float64.
+        last = model.history_["validation_mae"].iloc[-1]
+        assert last == pytest.approx(mean_absolute_error(split.y_test, predicted), rel=1e-5)
+        assert model.history_["validation_mae"].nunique() == 4
+        assert_array_equal(predicted, fitted.predict(split.X_test))  # watching changes nothing
+
+    def test_callback_sees_every_epoch(self, split):
+        rows = []
+        model = small(callback=lambda network, row: rows.append((network, row)))
+        model.fit(split.X_train, split.y_train)
+        assert all(network is model.network_ for network, _ in rows)
+        assert [row["loss"] for _, row in rows] == model.history_["loss"].tolist()
+
+    def test_every_training_parameter_is_passed_on(self, split, monkeypatch):
+        passed = {}
+        monkeypatch.setattr(dmls2r_lite.estimators, "train", lambda *_, **options: passed.update(options))
+        parameters = {
+            "schedule": lambda n_epochs: ["pairwise"], "n_epochs": 3, "learning_rate": 0.5,
+            "optimizer_state": "separate", "pair_batch_size": 6, "anchor_batch_size": 7,
+            "max_steps_per_epoch": 8, "k": 9, "mining_mode": "signed", "embedding": "raw", "boundary": 10.5,
+            "margin": 1.5, "temperature": 12.5, "weighting": "literal", "weight_gradient": True,
+            "progress": True, "callback": print,
+        }  # fmt: skip
+        small(**parameters).fit(split.X_train, split.y_train)
+        assert {name: passed[name] for name in parameters} == parameters
+        assert set(passed) - set(parameters) == {"seed", "validate"}
+
+
+class TestNetwork:
+    def test_custom_encoder_is_copied_and_starts_from_its_weights(self, split):
+        encoder = nn.Sequential(nn.Linear(13, 6), nn.Tanh()).double()
+        before = copy.deepcopy(encoder.state_dict())
+        model = small(encoder=encoder, learning_rate=1e-9).fit(split.X_train, split.y_train)
+        for name, weight in encoder.state_dict().items():
+            assert torch.equal(weight, before[name])
+            assert not torch.equal(model.network_.encoder.state_dict()[name], weight)
+            assert_allclose(model.network_.encoder.state_dict()[name], weight, atol=1e-6)
+        assert model.transform(split.X_test).shape == (len(split.X_test), 6)
+
+    def test_custom_head_is_copied_and_starts_from_its_weights(self, split):
+        head = naive.MLPHead(8)
+        before = copy.deepcopy(head.state_dict())
+        model = small(head=head, learning_rate=1e-9).fit(split.X_train, split.y_train)
+        for name, weight in head.state_dict().items():
+            assert torch.equal(weight, before[name])
+            assert_allclose(model.network_.head.state_dict()[name], weight, atol=1e-6)
+        assert not model.network_.is_separable
+
+    @pytest.mark.parametrize(("metric_space", "has_negative"), [("after_relu", False), ("before_relu", True)])
+    def test_metric_space(self, metric_space, has_negative, split):
+        model = small(metric_space=metric_space).fit(split.X_train, split.y_train)
+        assert (model.transform(split.X_test) < 0).any() == has_negative
+
+    def test_metric_spaces_differ_in_step_2_only(self, split):
+        options = {"schedule": "pairwise_only"}
+        after, before = (
+            small(metric_space=space, **options).fit(split.X_train, split.y_train).predict(split.X_test)
+            for space in ("after_relu", "before_relu")
+        )
+        assert_allclose(after, before, rtol=1e-4)
+
+    def test_transform(self, split, fitted):
+        codes = fitted.transform(split.X_test)
+        lengths = np.linalg.norm(codes, axis=1)
+        assert codes.shape == (len(split.X_test), 8)
+        assert_allclose(lengths, 1, rtol=1e-12)
+        assert fitted.get_feature_names_out().tolist() == [f"dmls2rregressor{i}" for i in range(8)]
+        raw = small(embedding="raw").fit(split.X_train, split.y_train).transform(split.X_test)
+        assert np.ptp(np.linalg.norm(raw, axis=1)) > 0.1
+
+
+class TestCopies:
+    def test_clone(self, split):
+        model = small(encoder=nn.Linear(13, 4), schedule="pairwise_only").fit(split.X_train, split.y_train)
+        copied = clone(model)
+        assert not hasattr(copied, "network_")
+        assert copied.encoder is not model.encoder
+        copied.fit(split.X_train, split.y_train)
+        assert_array_equal(copied.predict(split.X_test), model.predict(split.X_test))
+
+    def test_pickle(self, split, fitted):
+        loaded = pickle.loads(pickle.dumps(fitted))
+        assert_array_equal(loaded.predict(split.X_test), fitted.predict(split.X_test))
+        assert_array_equal(loaded.transform(split.X_test), fitted.transform(split.X_test))
+        pd.testing.assert_frame_equal(loaded.history_, fitted.history_)
+
+
+COUNT, FINITE = "an integer of 1 or more", "a finite number"
+
+
+class TestErrors:
+    """Each is raised before training starts, and names the parameter, what is allowed and the value."""
+
+    @pytest.fixture(autouse=True)
+    def no_training(self, monkeypatch):
+        def train(*_, **__):
+            pytest.fail("training has started")
+
+        monkeypatch.setattr(dmls2r_lite.estimators, "train", train)
+
+    @pytest.mark.parametrize(
+        ("name", "value", "allowed"),
+        [
+            *[(name, value, COUNT) for name in ("n_epochs", "k", "max_steps_per_epoch") for value in (0, -1)],
+            *[(name, value, COUNT) for name in ("n_epochs", "k") for value in (2.5, "5", None, True)],
+            *[(f"{of}_batch_size", n, f"{COUNT}, or None") for of in ("pair", "anchor") for n in (0, 1.5)],
+            *[
+                (name, value, f"{FINITE} above 0")
+                for name in ("learning_rate", "boundary")
+                for value in (0, -0.1, float("inf"), float("nan"), "0.1", None)
+            ],
+            *[("margin", m, "from 0 to boundary, 1.2") for m in (-0.1, 1.3, float("nan"), "0.4", None)],
+            *[("temperature", value, FINITE) for value in (float("inf"), float("nan"), "10", None)],
+            *[
+                ("hidden_sizes", value, "one or more integers of 1 or more")
+                for value in ((), 100, (100, 0), (10.5,), "100", None)
+            ],
+            *[(name, "mlp", "a torch.nn.Module or None") for name in ("encoder", "head")],
+            ("encoder", nn.Linear, "a torch.nn.Module or None"),
+            ("callback", 3, "callable or None"),
+            ("metric_space", "relu", "'after_relu', 'before_relu'"),
+            ("feature_scaling", "max", "'minmax', 'standard', 'none'"),
+            ("target_scaling", None, "'minmax', 'standard', 'none'"),
+            ("schedule", "alternating", "'alternate', 'alternate_pairwise_last', 'pairwise_only'"),
+            ("schedule", None, "'alternate', 'alternate_pairwise_last', 'pairwise_only'"),
+            ("optimizer_state", "both", "'shared', 'separate'"),
+            ("mining_mode", "squared", "'absolute', 'signed'"),
+            ("embedding", "norm", "'unit', 'raw'"),
+            ("weighting", "equal", "'ranked_list', 'literal'"),
+            ("weight_gradient", "yes", "False, True"),
+            ("device", "nonsense", "'auto' or one that PyTorch can use"),
+            ("device", None, "'auto' or one that PyTorch can use"),
+            ("random_state", "seed", "numpy.random.RandomState"),
+        ],
+    )  # fmt: skip
+    def test_parameter(self, name, value, allowed, split):
+        model = small(**{name: value})
+        with pytest.raises(ValueError, match=re.escape(repr(value))) as error:
+            model.fit(split.X_train, split.y_train)
+        assert allowed in str(error.value)
+        if name != "random_state":  # scikit-learn's own message, which does not name it
+            assert str(error.value).startswith(f"{name} must be ")
+
+    def test_k_above_the_number_of_unlabeled_samples(self, split):
+        with pytest.raises(ValueError, match="k must not exceed the number of unlabeled samples, 40, got 41"):
+            small(k=41).fit(split.X_train, split.y_train)
+
+    @pytest.mark.parametrize("n_labels", [0, 1])
+    def test_fewer_than_two_labels(self, n_labels, split):
+        y = split.y_train.to_numpy(copy=True)
+        y[n_labels:] = np.nan
+        with pytest.raises(ValueError, match=f"at least 2 targets that are not NaN, got {n_labels}"):
+            small().fit(split.X_train, y)
+
+    @pytest.mark.parametrize("bad", [np.inf, -np.inf])
+    def test_infinite_target(self, bad, split):
+        with pytest.raises(ValueError, match="Input y contains infinity"):
+            small().fit(split.X_train, np.where(split.y_train == split.y_train.max(), bad, split.y_train))
+
+    @pytest.mark.parametrize("bad", [np.inf, np.nan])
+    def test_features_that_are_not_finite(self, bad, split):
+        with pytest.raises(ValueError, match=r"Input X contains (infinity|NaN)"):
+            small().fit(split.X_train.assign(RM=bad), split.y_train)
+
+    def test_rows_that_do_not_fit(self, split):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            small().fit(split.X_train, split.y_train[:-1])
+
+    def test_targets_missing(self, split):
+        with pytest.raises(ValueError, match="requires y to be passed"):
+            small().fit(split.X_train, None)
+
+    def test_validation_samples(self, split):
+        with pytest.raises(ValueError, match="X_validation and y_validation must be given together"):
+            small().fit(split.X_train, split.y_train, split.X_test)
+        with pytest.raises(ValueError, match="feature names should match"):
+            small().fit(split.X_train, split.y_train, split.X_test.iloc[:, 1:], split.y_test)
+        with pytest.raises(ValueError, match="contains NaN"):
+            small().fit(split.X_train, split.y_train, split.X_test, split.y_test * np.nan)
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            small().fit(split.X_train, split.y_train, split.X_test, split.y_test[1:])
+
+
+def test_unknown_step_of_a_custom_schedule(split):
+    model = small(schedule=lambda n_epochs: ["pairwise", "triplet"])
+    with pytest.raises(ValueError, match=r"'pairwise' and 'metric', got \['pairwise', 'triplet'\]"):
+        model.fit(split.X_train, split.y_train)
+
+
+def test_diverging_training_says_so(split):
+    with pytest.raises(ValueError, match=r"has training diverged|training diverged: the loss of"):
+        small(learning_rate=1e30).fit(split.X_train, split.y_train)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here")
+def test_cuda(split, fitted):
+    model = small(device="cuda").fit(split.X_train, split.y_train)
+    assert next(model.network_.parameters()).device.type == "cuda"
+    assert_allclose(model.predict(split.X_test), fitted.predict(split.X_test), rtol=1e-3)
+    again = small(device="auto").fit(split.X_train, split.y_train)
+    assert_array_equal(again.predict(split.X_test), model.predict(split.X_test))

@@ -1,0 +1,224 @@
+"""Trials, summaries and paired comparisons; the paper's tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import bootstrap, wilcoxon
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dmls2r_lite.data import load_dataset, split_dataset
+from dmls2r_lite.estimators import DMLS2RRegressor, SemiSupervisedRegressor
+from dmls2r_lite.evaluation import compare, paper_tables, plain_models, run_trials, summarize
+
+SECONDS = ["fit_seconds", "predict_seconds"]
+
+
+@pytest.fixture(scope="module")
+def toy():
+    return load_dataset("toy")
+
+
+class PlainSpy(RegressorMixin, BaseEstimator):
+    """Predicts 0 and notes what it was given."""
+
+    given: list[tuple] = []  # noqa: RUF012  of the class: run_trials fits clones
+
+    def fit(self, X, y):
+        self.given.append((X, y))
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+class SemiSupervisedSpy(PlainSpy, SemiSupervisedRegressor):
+    given: list[tuple] = []  # noqa: RUF012
+
+
+class TestRunTrials:
+    def test_rows_do_not_depend_on_the_number_of_processes(self, toy):
+        methods = {
+            "DML-S2R": DMLS2RRegressor(hidden_sizes=(8,), n_epochs=2, max_steps_per_epoch=3),
+            "forest": RandomForestRegressor(n_estimators=5),
+        }
+        one, two = (
+            run_trials(toy, methods, [5, 10], 20, range(2), n_jobs=n).drop(columns=SECONDS) for n in (1, 2)
+        )
+        pd.testing.assert_frame_equal(one, two, check_exact=True)
+        cells = [(n, seed, name) for n in (5, 10) for seed in (0, 1) for name in methods]
+        assert list(one[["n_labeled", "seed", "method"]].itertuples(index=False, name=None)) == cells
+        assert set(one["dataset"]) == {"toy"}
+        assert one["mae"].nunique() == 8
+
+    def test_errors_by_hand(self, toy):
+        trial = run_trials(toy, {"zero": PlainSpy()}, [5], 20, [3]).iloc[0]
+        y = split_dataset(toy, 5, 20, 3).y_test.to_numpy()
+        assert trial["mae"] == pytest.approx(sum(abs(y)) / len(y))
+        assert trial["rmse"] == pytest.approx((sum(y**2) / len(y)) ** 0.5)
+        assert trial["fit_seconds"] >= 0
+        assert trial["predict_seconds"] >= 0
+
+    def test_plain_models_see_labeled_rows_only(self, toy):
+        PlainSpy.given, SemiSupervisedSpy.given = [], []
+        run_trials(toy, {"plain": PlainSpy(), "semi": SemiSupervisedSpy()}, [5], 20, [3])
+        split = split_dataset(toy, 5, 20, 3)
+        ((X, y),) = PlainSpy.given
+        pd.testing.assert_frame_equal(X, split.X_labeled)
+        pd.testing.assert_series_equal(y, split.y_labeled)
+        ((X, y),) = SemiSupervisedSpy.given
+        pd.testing.assert_frame_equal(X, split.X_train)
+        pd.testing.assert_series_equal(y, split.y_train)
+        assert y.isna().sum() == 20
+
+    def test_seed_reaches_every_random_state_and_methods_stay_unfitted(self, toy):
+        forest = RandomForestRegressor(n_estimators=3)
+        methods = {"pipeline": make_pipeline(StandardScaler(), forest)}
+        trials = run_trials(toy, methods, [10], 20, [7])
+        split = split_dataset(toy, 10, 20, 7)
+        expected = make_pipeline(StandardScaler(), RandomForestRegressor(n_estimators=3, random_state=7))
+        predicted = expected.fit(split.X_labeled, split.y_labeled).predict(split.X_test)
+        assert trials["mae"].item() == (split.y_test - predicted).abs().mean()
+        assert forest.random_state is None
+        assert not hasattr(forest, "estimators_")
+
+    def test_integers_of_numpy(self, toy):
+        trials = run_trials(toy, {"median": DummyRegressor()}, np.array([5, 10]), 20, np.arange(2))
+        assert len(trials) == 4
+
+    def test_too_many_rows_is_an_error(self, toy):
+        with pytest.raises(ValueError, match="must be below 400"):
+            run_trials(toy, {"median": DummyRegressor()}, [380], 20, [0])
+
+
+class TestPlainModels:
+    def test_are_fresh_each_time_and_beat_the_median(self, toy):
+        models = plain_models()
+        assert list(models) == ["median", "3-NN", "ridge", "random forest", "extra trees"]
+        assert all(models[name] is not plain_models()[name] for name in models)
+        mae = run_trials(toy, models, [50], 20, [0]).set_index("method")["mae"]
+        assert (mae.drop("median") < mae["median"]).all()
+
+    def test_three_neighbours_by_hand(self):
+        # at 0.5 the neighbours 0, 1 and 2 are 0.5, 0.5 and 1.5 away: weights 2, 2 and 2/3
+        model = plain_models()["3-NN"].fit([[0.0], [1.0], [2.0], [9.0]], [1.0, 3.0, 7.0, 100.0])
+        assert isinstance(model, KNeighborsRegressor)
+        assert model.predict([[0.5]])[0] == pytest.approx((2 * 1 + 2 * 3 + 2 / 3 * 7) / (2 + 2 + 2 / 3))
+
+
+def make_trials(**mae_by_method):
+    """Trials with 10 labels, seeds 0, 1, ..."""
+    rows = [
+        {"dataset": "d", "method": name, "n_labeled": 10, "seed": seed, "mae": mae}
+        for name, values in mae_by_method.items()
+        for seed, mae in enumerate(values)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_summarize_by_hand():
+    # b: mean (1 + 3 + 5) / 3 = 3, standard deviation 2, standard error 2 / sqrt(3)
+    trials = pd.concat([make_trials(b=[1, 3, 5], a=[4, 4, 4]), make_trials(b=[6, 8, 7]).assign(n_labeled=5)])
+    table = summarize(trials)
+    assert table.index.tolist() == ["b", "a"]  # in order of first appearance
+    assert table["mean"].loc["b"].to_dict() == {5: 7.0, 10: 3.0}
+    assert table["standard_error"][10].tolist() == pytest.approx([2 / 3**0.5, 0])
+    assert table["mean"][5].isna().tolist() == [False, True]
+
+
+class TestCompare:
+    def test_by_hand(self):
+        # Differences -1, -2, -3 and 4. Their sizes have ranks 1 to 4, positive ranks sum to 4.
+        # 7 of the 16 sets of signs give at most 4 ({}, 1, 2, 3, 4, 1+2, 1+3): p = 2 * 7 / 16.
+        row = compare(make_trials(a=[1, 2, 3, 9], b=[2, 4, 6, 5]), "a", "b").loc[10]
+        assert row["mean_difference"] == -0.5
+        assert row["p_value"] == pytest.approx(14 / 16)
+        assert (row["n_seeds"], row["n_better"]) == (4, 3)
+
+    def test_equals_scipy(self):
+        rng = np.random.default_rng(0)
+        a, b = rng.normal(3, 1, 20), rng.normal(3.5, 1, 20)
+        row = compare(make_trials(a=a, b=b), "a", "b", seed=5).loc[10]
+        interval = bootstrap((a - b,), np.mean, rng=5, method="percentile").confidence_interval
+        assert (row["low"], row["high"]) == tuple(interval)
+        assert row["p_value"] == wilcoxon(a, b).pvalue
+        # An interval of the mean is about 1.96 standard errors wide on either side.
+        half_width = 1.96 * np.std(a - b, ddof=0) / 20**0.5
+        assert_allclose([row["low"], row["high"]], (a - b).mean() + np.array([-1, 1]) * half_width, atol=0.05)
+
+    def test_pairs_by_seed_whatever_the_order_of_rows(self):
+        trials = make_trials(a=[1, 2, 3, 9], b=[2, 4, 6, 5])
+        shuffled = trials.sample(frac=1, random_state=0)
+        pd.testing.assert_frame_equal(compare(shuffled, "a", "b"), compare(trials, "a", "b"))
+
+    def test_swapped_methods_change_the_sign(self):
+        trials = make_trials(a=[1.0, 2.5, 3.0, 9.0, 4.0], b=[2.0, 4.0, 6.0, 5.0, 4.5])
+        forth, back = compare(trials, "a", "b").loc[10], compare(trials, "b", "a").loc[10]
+        assert forth["mean_difference"] == -back["mean_difference"]
+        assert forth["p_value"] == back["p_value"]
+        assert (forth["n_better"], back["n_better"]) == (4, 1)
+
+    def test_a_row_for_each_n(self):
+        trials = make_trials(a=[1, 2, 3], b=[2, 4, 6])
+        both = pd.concat([trials, trials.assign(n_labeled=5, mae=trials["mae"] * 10)])
+        table = compare(both, "a", "b")
+        assert table.index.name == "n_labeled"
+        assert table["mean_difference"].to_dict() == {5: -20.0, 10: -2.0}
+
+    def test_equal_methods(self):
+        row = compare(make_trials(a=[1, 2, 3], b=[1, 2, 3]), "a", "b").loc[10]
+        assert row[["mean_difference", "low", "high", "p_value", "n_better"]].tolist() == [0, 0, 0, 1, 0]
+
+    def test_the_same_difference_everywhere(self):
+        row = compare(make_trials(a=[1, 2, 3], b=[2, 3, 4]), "a", "b").loc[10]
+        assert row[["mean_difference", "low", "high"]].tolist() == [-1, -1, -1]
+        assert row["p_value"] == pytest.approx(2 / 8)
+
+    def test_seeds_of_a_third_method_do_not_matter(self):
+        trials = make_trials(a=[1, 2, 3], b=[2, 4, 6])
+        more = pd.concat([trials, make_trials(c=[1, 1, 1, 1, 1])])
+        pd.testing.assert_frame_equal(compare(more, "a", "b"), compare(trials, "a", "b"))
+
+    @pytest.mark.parametrize(
+        ("trials", "message"),
+        [
+            (make_trials(a=[1, 2]), "no trial of method 'b'; there are a"),
+            (make_trials(b=[1, 2]), "no trial of method 'a'; there are b"),
+            (make_trials(a=[1, 2, 3], b=[1, 2]), "must have run on the same 2 or more seeds"),
+            (make_trials(a=[1], b=[2]), "must have run on the same 2 or more seeds"),
+            (make_trials(a=[1, np.nan], b=[2, 3]), "must have run on the same 2 or more seeds"),
+        ],
+    )
+    def test_errors(self, trials, message):
+        with pytest.raises(ValueError, match=message):
+            compare(trials, "a", "b")
+
+
+# Typed a second time from the paper's tables: rows of MAE for 10, 20, 50 (and 100) labels.
+PAPER = {
+    (1, "superconductivity"): {"step 1": [23.5, 22.8, 18.2, 17.2], "DML-S2R": [22.3, 18.2, 16.2, 15.8]},
+    (2, "superconductivity"): {
+        "COREG": [23.1, 20.5, 17.2], "MSSR": [22.4, 21.2, 18.1], "DML-S2R": [22.3, 18.2, 16.2]
+    },
+    (3, "boston"): {"COREG": [8.2, 7.9, 5.1], "MSSR": [6.5, 5.6, 4.9], "DML-S2R": [6.1, 5.4, 4.5]},
+    (4, "air_quality"): {
+        "COREG": [12.4, 11.9, 9.5], "MSSR": [17.9, 17.3, 12.7], "DML-S2R": [10.9, 6.0, 3.3]
+    },
+}  # fmt: skip
+
+
+def test_paper_tables():
+    expected = [
+        (table, dataset, method, n, mae)
+        for (table, dataset), methods in PAPER.items()
+        for method, values in methods.items()
+        for n, mae in zip([10, 20, 50, 100], values, strict=False)
+    ]
+    printed = paper_tables()
+    assert list(printed) == ["table", "dataset", "method", "n_labeled", "mae"]
+    assert sorted(printed.itertuples(index=False, name=None)) == sorted(expected)

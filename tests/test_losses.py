@@ -1,0 +1,197 @@
+"""Eq. 2 and eq. 3 against hand-computed values and against loops."""
+
+import math
+
+import naive
+import pytest
+import torch
+from torch.autograd import gradcheck
+from torch.testing import assert_close
+
+from dmls2r_lite.losses import (
+    pairwise_similarity_loss,
+    pairwise_similarity_loss_all_pairs,
+    ranked_list_loss,
+)
+
+EXACT = {"rtol": 1e-10, "atol": 1e-10}
+SEEDS = range(5)
+
+
+def randn(*shape, seed, scale=1.0):
+    generator = torch.Generator().manual_seed(seed)
+    return (scale * torch.randn(*shape, generator=generator, dtype=torch.float64)).requires_grad_()
+
+
+def assert_same_value_and_gradients(loss, naive_loss, inputs):
+    assert_close(loss, naive_loss, **EXACT)
+    gradients = torch.autograd.grad(loss, inputs)
+    naive_gradients = torch.autograd.grad(naive_loss, inputs)
+    assert any(gradient.abs().max() > 0 for gradient in naive_gradients)  # else there is nothing to see
+    assert_close(gradients, naive_gradients, **EXACT)
+
+
+class TestPairwiseSimilarityLoss:
+    def test_by_hand(self):
+        # errors 1 - 3 = -2, 0 - 0 = 0 and -2 + 1 = -1: (4 + 0 + 1) / 3
+        loss = pairwise_similarity_loss(torch.tensor([3.0, 0.0, -1.0]), torch.tensor([1.0, 0.0, -2.0]))
+        assert loss.item() == pytest.approx(5 / 3)
+
+    @pytest.mark.parametrize("n", [1, 2, 33])
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_equals_loop(self, n, seed):
+        estimated, z = randn(n, seed=seed), randn(n, seed=seed + 100)
+        loss = pairwise_similarity_loss(estimated, z)
+        assert_same_value_and_gradients(loss, naive.pairwise_similarity_loss(estimated, z), (estimated, z))
+
+    def test_gradient_equals_finite_differences(self):
+        assert gradcheck(pairwise_similarity_loss, (randn(7, seed=0), randn(7, seed=1)))
+
+    # (3, 1) with (3,) would broadcast to nine pairs without any complaint
+    @pytest.mark.parametrize("shapes", [((3,), (4,)), ((3, 1), (3,)), ((0,), (0,))])
+    def test_shapes_that_do_not_fit(self, shapes):
+        with pytest.raises(ValueError, match="same shape and at least one pair"):
+            pairwise_similarity_loss(*(torch.zeros(shape) for shape in shapes))
+
+
+class TestAllPairs:
+    def test_by_hand(self):
+        # pair (1, 2): z = 1 - 3 = -2, f = 2 + 1 = 3, error -5
+        # pair (2, 1): z = 3 - 1 = 2, f = 0 + 5 = 5, error -3: (25 + 9) / 2
+        g, h, y = torch.tensor([2.0, 0.0]), torch.tensor([5.0, 1.0]), torch.tensor([1.0, 3.0])
+        assert pairwise_similarity_loss_all_pairs(g, h, y).item() == pytest.approx(17)
+
+    def test_is_zero_where_all_differences_are_right(self):
+        y = randn(10, seed=0)
+        assert pairwise_similarity_loss_all_pairs(y + 4, -y - 4, y).item() == pytest.approx(0, abs=1e-12)
+
+    @pytest.mark.parametrize("n", [2, 3, 20])
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_equals_loop(self, n, seed):
+        g, h, y = (randn(n, seed=3 * seed + place, scale=3) for place in range(3))
+        loss = pairwise_similarity_loss_all_pairs(g, h, y)
+        scores = torch.stack([g, h], dim=1)
+        looped = naive.all_pairs_loss(lambda x_i, x_j: x_i[0] + x_j[1], scores, y)
+        assert_same_value_and_gradients(loss, looped, (g, h, y))
+
+    def test_gradient_equals_finite_differences(self):
+        assert gradcheck(pairwise_similarity_loss_all_pairs, tuple(randn(6, seed=s) for s in range(3)))
+
+    @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 1e-5)])
+    def test_large_offset_in_y_changes_nothing(self, dtype, tolerance):
+        # Integers and halves, so that y + 1e6 is exact in both dtypes. Only differences of y matter.
+        g, h, y = (randn(50, seed=s, scale=8).detach().round().to(dtype) / 2 for s in range(3))
+        expected = pairwise_similarity_loss_all_pairs(g.double(), h.double(), y.double())
+        loss = pairwise_similarity_loss_all_pairs(g, h, y + 1e6)
+        assert_close(loss.double(), expected, rtol=tolerance, atol=0)
+
+    @pytest.mark.parametrize("shapes", [((3,), (3,), (4,)), ((3, 1), (3,), (3,)), ((1,), (1,), (1,))])
+    def test_shapes_that_do_not_fit(self, shapes):
+        with pytest.raises(ValueError, match="N of 2 or more"):
+            pairwise_similarity_loss_all_pairs(*(torch.zeros(shape) for shape in shapes))
+
+
+class TestRankedListLoss:
+    # An anchor at 0 on a line; boundary 2 and margin 0.5, so positives should come within 1.5.
+    ANCHORS = torch.zeros(1, 1)
+    POSITIVES = torch.tensor([[[1.0], [3.0]]])  # cost 0 and 1.5
+    NEGATIVES = torch.tensor([[[0.5], [-1.0]]])  # cost 1.5 and 1
+
+    @pytest.mark.parametrize(
+        ("temperature", "weighting", "expected"),
+        [
+            # equal weights: ((0 + 1.5) / 2 + (1.5 + 1) / 2) / 2
+            (0.0, "ranked_list", (0.75 + 1.25) / 2),
+            (0.0, "literal", (0.75 + 1.25) / 2),
+            # weights 2^d, positives: 2 and 8, so 1.5 * 8 / 10 = 1.2;
+            # negatives by 2^-d: 2^-0.5 to 2^-1 is sqrt(2) to 1: (1.5 sqrt(2) + 1) / (sqrt(2) + 1)
+            (math.log(2), "ranked_list", (1.2 + (1.5 * math.sqrt(2) + 1) / (math.sqrt(2) + 1)) / 2),
+            # negatives by 2^d: 2^0.5 to 2^1 is 1 to sqrt(2): the farther one weighs more
+            (math.log(2), "literal", (1.2 + (1.5 + math.sqrt(2)) / (1 + math.sqrt(2))) / 2),
+        ],
+    )
+    def test_by_hand(self, temperature, weighting, expected):
+        loss = ranked_list_loss(
+            self.ANCHORS, self.POSITIVES, self.NEGATIVES, 2.0, 0.5, temperature, weighting
+        )
+        assert loss.item() == pytest.approx(expected)
+
+    def test_is_a_mean_over_anchors(self):
+        # A second anchor far from its negatives and on top of its positives costs nothing.
+        anchors = torch.tensor([[0.0], [100.0]])
+        positives = torch.cat([self.POSITIVES, torch.full((1, 2, 1), 100.0)])
+        negatives = torch.cat([self.NEGATIVES, torch.zeros(1, 2, 1)])
+        assert ranked_list_loss(anchors, positives, negatives, 2.0, 0.5, 0.0).item() == pytest.approx(1 / 2)
+
+    @pytest.mark.parametrize("weight_gradient", [False, True])
+    @pytest.mark.parametrize("weighting", ["ranked_list", "literal"])
+    @pytest.mark.parametrize(("n", "k", "n_codes"), [(1, 1, 1), (4, 5, 3), (3, 2, 8)])
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_equals_loop(self, n, k, n_codes, weighting, weight_gradient, seed):
+        # Small enough codes for some negatives to be within the boundary, whatever their number.
+        anchors, positives, negatives = inputs = (
+            randn(n, n_codes, seed=3 * seed, scale=0.3),
+            randn(n, k, n_codes, seed=3 * seed + 1),
+            randn(n, k, n_codes, seed=3 * seed + 2, scale=0.3),
+        )
+        options = (1.2, 0.4, 2.0 + seed, weighting, weight_gradient)
+        loss = ranked_list_loss(anchors, positives, negatives, *options)
+        looped = naive.ranked_list_loss(anchors, positives, negatives, *options)
+        assert_same_value_and_gradients(loss, looped, inputs)
+
+    @pytest.mark.parametrize("weighting", ["ranked_list", "literal"])
+    def test_gradient_equals_finite_differences(self, weighting):
+        inputs = (randn(3, 2, seed=0, scale=0.5), randn(3, 4, 2, seed=1), randn(3, 4, 2, seed=2, scale=0.5))
+        assert gradcheck(lambda *x: ranked_list_loss(*x, 1.2, 0.4, 3.0, weighting, True), inputs)
+        # At temperature 0 the weights do not depend on the distances: this is the other branch.
+        assert gradcheck(lambda *x: ranked_list_loss(*x, 1.2, 0.4, 0.0, weighting, False), inputs)
+
+    def test_weight_gradient_changes_the_gradient_but_not_the_value(self):
+        inputs = (randn(3, 2, seed=0, scale=0.5), randn(3, 4, 2, seed=1), randn(3, 4, 2, seed=2, scale=0.5))
+        losses = [ranked_list_loss(*inputs, weight_gradient=w) for w in (False, True)]
+        assert losses[0] == losses[1]
+        gradients = [torch.autograd.grad(loss, inputs[0])[0] for loss in losses]
+        assert not torch.allclose(*gradients)
+
+    @pytest.mark.parametrize("weight_gradient", [False, True])
+    def test_gradient_is_finite_at_distance_zero(self, weight_gradient):
+        anchors = torch.ones(2, 3, requires_grad=True)
+        same = torch.ones(2, 2, 3, requires_grad=True)
+        ranked_list_loss(anchors, same, same, weight_gradient=weight_gradient).backward()
+        assert anchors.grad.isfinite().all()
+        assert same.grad.isfinite().all()
+
+    def test_huge_temperature_is_finite_and_leaves_the_worst_of_each_set(self):
+        anchors, positives, negatives = inputs = (
+            randn(3, 2, seed=0, scale=0.3),
+            randn(3, 4, 2, seed=1),
+            randn(3, 4, 2, seed=2, scale=0.3),
+        )
+        farthest = (anchors[:, None] - positives).norm(dim=2).max(dim=1).values
+        nearest = (anchors[:, None] - negatives).norm(dim=2).min(dim=1).values
+        expected = ((farthest - 0.8).relu() + (1.2 - nearest).relu()).mean() / 2
+        for weight_gradient in (False, True):
+            loss = ranked_list_loss(*inputs, temperature=1e4, weight_gradient=weight_gradient)
+            assert_close(loss, expected)
+            assert all(g.isfinite().all() for g in torch.autograd.grad(loss, inputs))
+
+    @pytest.mark.parametrize(
+        "shapes",
+        [
+            ((2, 3), (2, 4, 3), (2, 5, 3)),  # sets of different sizes
+            ((2, 3), (1, 4, 3), (1, 4, 3)),  # another number of anchors: would broadcast
+            ((2, 3), (2, 4, 1), (2, 4, 1)),  # another length of codes: would broadcast
+            ((2, 3), (2, 0, 3), (2, 0, 3)),  # nothing in the sets
+            ((0, 3), (0, 4, 3), (0, 4, 3)),  # no anchor
+            ((2, 3), (2, 3), (2, 3)),
+            ((2, 3), (2,), (2,)),
+            ((3,), (2, 4, 3), (2, 4, 3)),
+        ],
+    )
+    def test_shapes_that_do_not_fit(self, shapes):
+        with pytest.raises(ValueError, match="positives and negatives both"):
+            ranked_list_loss(*(torch.zeros(shape) for shape in shapes))
+
+    def test_unknown_weighting(self):
+        with pytest.raises(ValueError, match="weighting must be 'ranked_list' or 'literal', got 'equal'"):
+            ranked_list_loss(self.ANCHORS, self.POSITIVES, self.NEGATIVES, weighting="equal")

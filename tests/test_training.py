@@ -1,0 +1,327 @@
+"""Alternate learning: what an epoch does, and the same two epochs written as loops."""
+
+import copy
+
+import naive
+import numpy as np
+import pytest
+import torch
+from naive import make_network
+from torch import nn
+from torch.testing import assert_close
+
+from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
+from dmls2r_lite.training import SCHEDULES, all_pairs_loss, alternate, mine, pairs_from_numbers, train
+
+EXACT = {"rtol": 1e-10, "atol": 1e-10}
+N, M = 7, 12
+
+
+@pytest.fixture
+def data():
+    """Labeled features, targets and unlabeled features."""
+    generator = torch.Generator().manual_seed(0)
+    x, y, u = (
+        torch.randn(*size, generator=generator, dtype=torch.float64) for size in ((N, 3), (N,), (M, 3))
+    )
+    return x, 3 * y, u
+
+
+def weights(network):
+    return [parameter.detach().clone() for parameter in network.parameters()]
+
+
+def same_bits(weights_a, weights_b):
+    return all(torch.equal(a, b) for a, b in zip(weights_a, weights_b, strict=True))
+
+
+class TestAllPairsLoss:
+    @pytest.mark.parametrize("max_pairs", [1, 4, 6, 7, 1000])  # a row has 6 pairs
+    @pytest.mark.parametrize("separable", [True, False])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_value_and_gradients_equal_loop(self, separable, max_pairs, seed, data):
+        x, y, _ = data
+        network = make_network(separable, max_pairs, seed)
+        loss = all_pairs_loss(network, x, y)
+        looped = naive.all_pairs_loss(naive.pair_function(network), x, y)
+        assert_close(loss, looped, **EXACT)
+        gradients = torch.autograd.grad(loss, list(network.parameters()))
+        naive_gradients = torch.autograd.grad(looped, list(network.parameters()))
+        assert all(gradient.abs().max() > 0 for gradient in gradients)
+        assert_close(gradients, naive_gradients, **EXACT)
+
+    def test_forms_no_more_than_max_pairs_at_a_time(self, data):
+        x, y, _ = data
+        network = make_network(separable=False, max_pairs=4)
+        formed = []
+        network.head.register_forward_hook(lambda _, inputs, __: formed.append(len(inputs[0])))
+        all_pairs_loss(network, x, y)
+        assert formed == [4] * 10 + [2]  # 42 pairs
+
+
+def test_pairs_are_numbered_row_by_row():
+    i, j = pairs_from_numbers(torch.arange(6), 3)
+    assert list(zip(i.tolist(), j.tolist(), strict=True)) == [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
+
+
+class TestMine:
+    @pytest.mark.parametrize("max_pairs", [1, 5, 12, 30, 1000])  # a row has 12 pairs
+    @pytest.mark.parametrize("mode", ["absolute", "signed"])
+    @pytest.mark.parametrize("separable", [True, False])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_equals_loop(self, separable, mode, max_pairs, seed, data):
+        x, _, u = data
+        network = make_network(separable, max_pairs, seed)
+        expected = naive.mine(naive.difference_matrix(naive.pair_function(network), x, u), 3, mode)
+        positives, negatives = mine(network, x, u, 3, mode)
+        assert (positives.tolist(), negatives.tolist()) == expected
+
+    def test_leaves_no_graph(self, data):
+        x, _, u = data
+        network = make_network()
+        mine(network, x, u, 3)
+        assert all(parameter.grad is None for parameter in network.parameters())
+
+
+class TestHistory:
+    COLUMNS = ("epoch", "step", "loss", "n_steps", "seconds", "skipped")
+
+    @pytest.mark.parametrize(
+        ("schedule", "steps", "epochs"),
+        [
+            ("alternate", ["pairwise", "metric"] * 2, [1, 1, 2, 2]),
+            ("alternate_pairwise_last", ["pairwise", "metric", "pairwise"], [1, 1, 2]),
+            ("pairwise_only", ["pairwise"] * 2, [1, 2]),
+        ],
+    )
+    def test_rows_of_each_schedule(self, schedule, steps, epochs, data):
+        history = train(make_network(), *data, schedule=SCHEDULES[schedule], n_epochs=2)
+        assert tuple(history.columns) == self.COLUMNS
+        assert history["step"].tolist() == steps
+        assert history["epoch"].tolist() == epochs
+        assert np.isfinite(history["loss"]).all()
+        assert (history["seconds"] > 0).all()
+        assert (history["skipped"] == "").all()
+
+    def test_schedule_of_ones_own(self, data):
+        history = train(make_network(), *data, schedule=lambda n: ["metric"] * n + ["pairwise"], n_epochs=2)
+        assert history["step"].tolist() == ["metric", "metric", "pairwise"]
+
+    def test_metric_epochs_without_unlabeled_samples_say_so(self, data):
+        x, y, u = data
+        history = train(make_network(), x, y, u[:0], n_epochs=2)
+        assert history["skipped"].tolist() == ["", "no unlabeled samples"] * 2
+        assert history["n_steps"].tolist() == [2, 0, 2, 0]
+        assert history["loss"].isna().tolist() == [False, True] * 2
+
+    @pytest.mark.parametrize(
+        ("options", "n_pairwise", "n_metric"),
+        [
+            ({}, 2, 1),  # 42 pairs by 32, all anchors at once
+            ({"pair_batch_size": 4, "anchor_batch_size": 3}, 11, 3),
+            ({"pair_batch_size": 4, "anchor_batch_size": 3, "max_steps_per_epoch": 2}, 2, 2),
+            ({"pair_batch_size": None, "max_steps_per_epoch": 1}, 1, 1),
+            ({"pair_batch_size": 1000, "anchor_batch_size": 1000}, 1, 1),
+        ],
+    )
+    def test_number_of_steps(self, options, n_pairwise, n_metric, data):
+        history = train(make_network(), *data, n_epochs=1, **options)
+        assert history["n_steps"].tolist() == [n_pairwise, n_metric]
+
+    def test_loss_of_a_full_batch_epoch_is_eq_2_before_its_step(self, data):
+        x, y, _ = data
+        network = make_network()
+        expected = naive.all_pairs_loss(naive.pair_function(network), x, y).item()
+        history = train(network, *data, schedule=SCHEDULES["pairwise_only"], n_epochs=1, pair_batch_size=None)
+        assert history["loss"].tolist() == pytest.approx([expected], rel=1e-10)
+
+    def test_callback_and_validation_come_after_each_epoch_in_order(self, data):
+        network, calls = make_network(), []
+
+        def validate(net):
+            assert not net.training
+            calls.append("validate")
+            return float(len(calls))
+
+        def callback(net, row):
+            assert net is network
+            assert not net.training
+            calls.append((row["step"], row["epoch"], row["validation_mae"]))
+
+        history = train(network, *data, n_epochs=2, validate=validate, callback=callback)
+        assert calls == [
+            *("validate", ("pairwise", 1, 1.0)),
+            *("validate", ("metric", 1, 3.0)),
+            *("validate", ("pairwise", 2, 5.0)),
+            *("validate", ("metric", 2, 7.0)),
+        ]
+        assert history["validation_mae"].tolist() == [1.0, 3.0, 5.0, 7.0]
+
+
+class PairRecorder(SiameseNetwork):
+    """Notes every pair of samples, told apart by their first feature."""
+
+    def forward(self, x_i, x_j):
+        self.seen = [*getattr(self, "seen", []), *zip(x_i[:, 0].tolist(), x_j[:, 0].tolist(), strict=True)]
+        return super().forward(x_i, x_j)
+
+
+@pytest.mark.parametrize(("max_steps", "n_seen"), [(100, N * (N - 1)), (3, 3 * 8)])
+def test_each_pair_is_drawn_at_most_once_an_epoch(max_steps, n_seen, data):
+    x, y, u = data
+    x[:, 0] = torch.arange(N)
+    network = PairRecorder(make_encoder(3, (12, 8)), LinearPairHead(8)).double()
+    epochs = []
+    train(
+        network, x, y, u, schedule=SCHEDULES["pairwise_only"], n_epochs=3, pair_batch_size=8,
+        max_steps_per_epoch=max_steps, callback=lambda net, _: epochs.append(net.__dict__.pop("seen")),
+    )  # fmt: skip
+    assert len(epochs) == 3
+    for seen in epochs:
+        assert len(seen) == len(set(seen)) == n_seen
+        assert all(i != j for i, j in seen)
+    assert epochs[0] != epochs[1]  # in another order each time
+
+
+class TestOptimizerState:
+    """Placebo metric epochs: with so large a negative margin the loss, and its gradient, is zero."""
+
+    PLACEBO = {"boundary": 0.0, "margin": -1e3}  # noqa: RUF012
+
+    def weights_by_epoch(self, data, state):
+        network = make_network()
+        recorded = [weights(network)]
+        history = train(
+            network, *data, n_epochs=2, optimizer_state=state, **self.PLACEBO,
+            callback=lambda net, _: recorded.append(weights(net)),
+        )  # fmt: skip
+        assert history["loss"][1::2].tolist() == [0.0, 0.0]
+        return recorded
+
+    def test_separate_adam_does_nothing_with_zero_gradient(self, data):
+        start, pairwise_1, metric_1, pairwise_2, metric_2 = self.weights_by_epoch(data, "separate")
+        assert not same_bits(start, pairwise_1)
+        assert same_bits(pairwise_1, metric_1)
+        assert not same_bits(metric_1, pairwise_2)
+        assert same_bits(pairwise_2, metric_2)
+
+    def test_momentum_of_a_shared_adam_moves_the_encoder_but_not_the_head(self, data):
+        _, pairwise_1, metric_1, _, _ = self.weights_by_epoch(data, "shared")
+        n_head = len(list(make_network().head.parameters()))
+        assert not same_bits(pairwise_1[:-n_head], metric_1[:-n_head])
+        assert same_bits(pairwise_1[-n_head:], metric_1[-n_head:])
+
+
+@pytest.mark.parametrize("state", ["shared", "separate"])
+def test_step_1_alone_is_alternate_without_unlabeled_rows(state, data):
+    x, y, u = data
+    alone, skipping = make_network(), make_network()
+    options = {"n_epochs": 3, "pair_batch_size": 8, "optimizer_state": state}
+    history_alone = train(alone, x, y, u, schedule=SCHEDULES["pairwise_only"], **options)
+    history_skipping = train(skipping, x, y, u[:0], **options)
+    assert same_bits(weights(alone), weights(skipping))
+    pairwise = history_skipping[history_skipping["step"] == "pairwise"]
+    assert history_alone["loss"].tolist() == pairwise["loss"].tolist()
+
+
+def test_seed_decides_the_order(data):
+    runs = []
+    for seed in (0, 0, 1):
+        network = make_network()
+        train(network, *data, n_epochs=1, pair_batch_size=8, seed=seed)
+        runs.append(weights(network))
+    assert same_bits(runs[0], runs[1])
+    assert not same_bits(runs[0], runs[2])
+
+
+def test_dropout_is_off_while_mining_and_on_while_learning(data):
+    modes = []
+
+    class Spy(nn.Module):
+        def forward(self, x):
+            modes.append((self.training, torch.is_grad_enabled()))
+            return x
+
+    network = SiameseNetwork(nn.Sequential(make_encoder(3, (12, 8)), Spy()), LinearPairHead(8)).double()
+    train(network, *data, n_epochs=1)
+    assert set(modes) == {(False, False), (True, True)}  # mining has no gradient, learning has
+    assert not network.training
+
+
+def test_diverging_training_says_so(data):
+    with pytest.raises(ValueError, match=r"training diverged: .* try a learning_rate below 1e\+200"):
+        train(
+            make_network(),
+            *data,
+            n_epochs=5,
+            learning_rate=1e200,
+            schedule=SCHEDULES["pairwise_only"],
+        )
+
+
+def naive_train(
+    network, x, y, u, *, n_epochs, seed, k, pair_batch_size, anchor_batch_size, state, loss_options
+):
+    """Alternate learning by loops; only the order of pairs and anchors is drawn as the package does."""
+    pair_rng, anchor_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
+    pairwise_adam = torch.optim.Adam(network.parameters(), lr=1e-3)
+    metric_adam = pairwise_adam if state == "shared" else torch.optim.Adam(network.parameters(), lr=1e-3)
+    f = naive.pair_function(network)
+    n = len(y)
+    pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
+    history = []
+
+    def descend(adam, losses):
+        values = []
+        for loss in losses:  # each is computed with the weights that the one before left behind
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+            values.append(loss.item())
+        history.append(sum(values) / len(values))
+
+    def pairwise_losses():
+        order = pair_rng.choice(len(pairs), size=len(pairs), replace=False)
+        for start in range(0, len(pairs), pair_batch_size):
+            batch = [pairs[number] for number in order[start : start + pair_batch_size]]
+            estimated = [f(x[i], x[j]) for i, j in batch]
+            yield naive.pairwise_similarity_loss(estimated, [y[i] - y[j] for i, j in batch])
+
+    def metric_losses():
+        positives, negatives = naive.mine(naive.difference_matrix(f, x, u), k)
+        order = anchor_rng.choice(n, size=n, replace=False)
+        for start in range(0, n, anchor_batch_size):
+            batch = order[start : start + anchor_batch_size]
+
+            def codes(samples):
+                z = network.encoder(samples)
+                return torch.stack([row / (row**2).sum().sqrt() for row in z])
+
+            z_positives = torch.stack([codes(u[positives[a]]) for a in batch])
+            z_negatives = torch.stack([codes(u[negatives[a]]) for a in batch])
+            yield naive.ranked_list_loss(codes(x[batch]), z_positives, z_negatives, **loss_options)
+
+    for _ in range(n_epochs):
+        descend(pairwise_adam, pairwise_losses())
+        descend(metric_adam, metric_losses())
+    return history
+
+
+@pytest.mark.parametrize("weighting", ["ranked_list", "literal"])
+@pytest.mark.parametrize("state", ["shared", "separate"])
+@pytest.mark.parametrize("separable", [True, False])
+def test_equals_naive_training(separable, state, weighting, data):
+    network = make_network(separable, max_pairs=5)
+    looped = copy.deepcopy(network)
+    before = weights(network)
+    loss_options = {
+        "boundary": 1.2, "margin": 0.4, "temperature": 10.0, "weighting": weighting, "weight_gradient": False
+    }  # fmt: skip
+    options = {"n_epochs": 2, "seed": 5, "k": 3, "pair_batch_size": 10, "anchor_batch_size": 4}
+    history = train(network, *data, schedule=alternate, optimizer_state=state, **options, **loss_options)
+    expected = naive_train(looped, *data, state=state, loss_options=loss_options, **options)
+    assert history["loss"].tolist() == pytest.approx(expected, rel=1e-10)
+    assert (history["loss"] > 0).all()
+    for trained, by_loops, start in zip(weights(network), weights(looped), before, strict=True):
+        assert_close(trained, by_loops, rtol=1e-7, atol=1e-9)  # Adam divides tiny gradients by themselves
+        assert not torch.equal(trained, start)
