@@ -127,13 +127,17 @@ def _plan(datasets: Sequence[str], notebooks: Sequence[Path], given: dict[str, s
         raise click.ClickException(f"give the dataset as an argument: dmls2r run {given['dataset']}")
 
     known = {path: _inspect(path) for path in notebooks}
-    every = {name: parameter for parameters in known.values() for name, parameter in parameters.items()}
-    unknown = [name for name in given if name not in every]
+    unknown = [name for name in given if not any(name in parameters for parameters in known.values())]
     if unknown:
-        rows = [(p["name"], p["type"], repr(p["default"]), p["help"]) for p in every.values()]
+        rows: dict[str, list[str]] = {}
+        for parameter in itertools.chain(*(parameters.values() for parameters in known.values())):
+            name, default = parameter["name"], repr(parameter["default"])
+            row = rows.setdefault(name, [name, parameter["type"], default, parameter["help"]])
+            if default not in row[2].split(" or "):  # notebooks may differ
+                row[2] += f" or {default}"
         raise click.ClickException(
             f"unknown parameter {', '.join(unknown)}; known are\n  "
-            + "\n  ".join(align([("name", "type", "default", ""), *rows]))
+            + "\n  ".join(align([["name", "type", "default", ""], *rows.values()]))
         )
 
     jobs = []

@@ -334,7 +334,8 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         if self.encoder is None:
             encoder: nn.Module = make_encoder(x.shape[1], self.hidden_sizes, final_relu=not before_relu)
         else:
-            encoder = copy.deepcopy(self.encoder).float()
+            encoder = copy.deepcopy(self.encoder)
+        encoder = encoder.float()
         if self.head is None:
             with torch.no_grad():
                 n_codes = encoder.eval()(x).shape[-1]
@@ -367,7 +368,8 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
             value = getattr(self, name)
             fits = value in allowed or (name == "schedule" and callable(value))
             self._require(name, fits, f"one of {', '.join(map(repr, allowed))}")
-        if self.n_unlabeled_ and self.k > self.n_unlabeled_:
+        mines = self.n_unlabeled_ > 0 and self.schedule != "pairwise_only"
+        if mines and self.k > self.n_unlabeled_:
             raise ValueError(
                 f"k must not exceed the number of unlabeled samples, {self.n_unlabeled_}, got {self.k}"
             )

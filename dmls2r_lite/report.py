@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from html import escape
@@ -55,12 +56,12 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def caption_of(nb: nbformat.NotebookNode, index: int) -> str:
-    """The text in words of the figure that cell `index` draws: the next line that starts with *Figure:*."""
-    for cell in nb.cells[index + 1 :]:
-        if cell.cell_type == "markdown" and cell.source.startswith(CAPTION):
-            return cell.source.removeprefix(CAPTION).split("\n\n")[0].replace("\n", " ").strip()
-        if cell.cell_type == "code":
-            break
+    """What the figures of cell `index` show, in words: the text after *Figure:*, in or below its outputs."""
+    texts = [output.get("data", {}).get("text/markdown", "") for output in nb.cells[index].get("outputs", [])]
+    below = itertools.takewhile(lambda cell: cell.cell_type == "markdown", nb.cells[index + 1 :])
+    for text in [*texts, *(cell.source for cell in below)]:
+        if text.strip().startswith(CAPTION):
+            return " ".join(text.strip().removeprefix(CAPTION).split("\n\n")[0].split())
     return ""
 
 

@@ -1,0 +1,37 @@
+# Each target does all set-up by itself: a machine needs make and Python 3.11 or newer, with venv.
+PYTHON = python3
+BIN = .venv/bin
+NOTEBOOKS = notebooks/[0-9][0-9]_*.ipynb
+UNSTABLE = metadata.papermill metadata.language_info.version cell.metadata.papermill cell.metadata.execution \
+	cell.metadata.lines_to_next_cell
+
+.PHONY: run test lab notebooks clean
+
+run: .venv/installed  ## all notebooks on Boston Housing, results in runs/
+	$(BIN)/dmls2r run boston
+
+test: .venv/installed  ## style, types, unit tests, and every cell of every notebook
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2 --dist loadgroup \
+		--nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests notebooks
+
+lab: .venv/installed  ## JupyterLab, at the first notebook
+	cd notebooks && ../$(BIN)/jupyter lab 00_problem_and_data.ipynb
+
+notebooks: .venv/installed  ## execute the notebooks in place: no diff where nothing has changed
+	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --log-level WARN $(NOTEBOOKS)
+	$(BIN)/nbstripout --keep-output --keep-count --extra-keys "$(UNSTABLE)" $(NOTEBOOKS)
+
+.venv/installed: pyproject.toml tests/constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "This needs Python 3.11 or newer. If you have one under another name:" \
+		"make PYTHON=python3.12 run"; exit 1; }
+	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint tests/constraints.txt --editable '.[lab,test]'
+	touch $@
+
+clean:  ## everything that can be made again, but not your results in runs/
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf

@@ -1,0 +1,200 @@
+"""Functions that notebooks build by hand, taken out of their cells and run against the package's."""
+
+import copy
+import inspect
+from pathlib import Path
+from types import SimpleNamespace
+
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+import torch
+from sklearn.preprocessing import MinMaxScaler
+from torch import nn
+
+from dmls2r_lite.data import load_dataset, split_dataset
+from dmls2r_lite.evaluation import compare
+from dmls2r_lite.losses import pairwise_similarity_loss, pairwise_similarity_loss_all_pairs, ranked_list_loss
+from dmls2r_lite.miner import mine_from_scores, mine_positives_negatives
+from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
+from dmls2r_lite.training import alternate, pairs_from_numbers, train
+
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+
+
+def hand_built(number):
+    """Functions and classes that the cells tagged `hand-built` of a notebook define, by name.
+
+    The cells see torch, np and nn, what they import, and each other; nothing else of the notebook.
+
+    Parameters
+    ----------
+    number : str
+        Of the notebook, for example "02".
+    """
+    (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
+    namespace = {"torch": torch, "np": np, "nn": nn, "__name__": "hand_built"}
+    for cell in nbformat.read(path, as_version=4).cells:
+        if "hand-built" in cell.metadata.get("tags", []):
+            exec(compile(cell.source, str(path), "exec"), namespace)
+    return SimpleNamespace(
+        **{
+            name: value
+            for name, value in namespace.items()
+            if inspect.isroutine(value) or inspect.isclass(value)
+            if value.__module__ == "hand_built"
+        }
+    )
+
+
+@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04"])
+def test_notebook_builds_by_hand(number):
+    built = vars(hand_built(number))
+    assert built
+    for name, value in built.items():
+        assert value.__doc__, name
+        function = value.__init__ if inspect.isclass(value) else value
+        assert function.__annotations__.keys() >= {"return"}, name
+
+
+seeds = pytest.mark.parametrize("seed", range(10))
+
+
+def normal(*shape: int, scale: float = 1.0) -> torch.Tensor:
+    return scale * torch.randn(*shape, dtype=torch.float64)
+
+
+def assert_same_values_and_gradients(by_hand, of_package, *inputs: torch.Tensor) -> None:
+    for tensor in inputs:
+        tensor.requires_grad_()
+    ours, theirs = by_hand(*inputs), of_package(*inputs)
+    torch.testing.assert_close(ours, theirs)
+    gradients = torch.autograd.grad(ours.sum(), inputs), torch.autograd.grad(theirs.sum(), inputs)
+    torch.testing.assert_close(*gradients)
+
+
+@seeds
+def test_split_and_scaling(seed: int) -> None:
+    by_hand = hand_built("00")
+    data = load_dataset("toy")
+    n_labeled, n_unlabeled = 2 + 7 * seed, 5 + 20 * seed
+    rows = by_hand.draw_rows(len(data.target), n_labeled, n_unlabeled, seed)
+    raw = split_dataset(data, n_labeled, n_unlabeled, seed, scale_on="none")
+    for numbers, part in zip(rows, (raw.y_labeled, raw.y_unlabeled, raw.y_test), strict=True):
+        np.testing.assert_array_equal(numbers, part.index)
+    X, X_fit = data.features.to_numpy(), raw.X_train.to_numpy().copy()
+    X_fit[:, 1] = 3.0 if seed == 0 else X_fit[:, 1]  # a constant column
+    np.testing.assert_allclose(by_hand.min_max_scale(X_fit, X), MinMaxScaler().fit(X_fit).transform(X))
+
+
+@seeds
+def test_pairwise_losses(seed: int) -> None:
+    by_hand = hand_built("01")
+    torch.manual_seed(seed)
+    n = 2 + seed
+    i, j = by_hand.ordered_pairs(n)
+    numbers = pairs_from_numbers(torch.arange(n * (n - 1)), n)
+    assert i.equal(numbers[0])
+    assert j.equal(numbers[1])
+
+    matrix, g, h, y = normal(n, n), normal(n), normal(n), normal(n, scale=5)
+    for by_hand_loss in (
+        by_hand.pairwise_similarity_loss_by_loops,
+        by_hand.pairwise_similarity_loss_of_matrix,
+    ):
+        assert_same_values_and_gradients(
+            by_hand_loss, lambda m, t: pairwise_similarity_loss(m[i, j], t[i] - t[j]), matrix, y
+        )
+    assert_same_values_and_gradients(
+        by_hand.all_pairs_loss_from_scores, pairwise_similarity_loss_all_pairs, g, h, y
+    )
+
+
+@seeds
+def test_network_and_prediction(seed: int) -> None:
+    by_hand = hand_built("01")
+    torch.manual_seed(seed)
+    network = by_hand.HandSiameseNetwork(4).double()
+    twin = SiameseNetwork(make_encoder(4), LinearPairHead(100)).double()
+    twin.encoder.load_state_dict(network.encoder.state_dict())
+    twin.head.linear.load_state_dict(network.head.state_dict())
+    x, x_labeled, y_labeled = normal(7, 4), normal(2 + seed, 4), normal(2 + seed)
+
+    torch.testing.assert_close(network(x, x.flip(0)), twin(x, x.flip(0)))
+    torch.testing.assert_close(by_hand.scores_by_halves(network, x), twin.scores(x))
+    expected = twin.predict(x, x_labeled, y_labeled)
+    torch.testing.assert_close(by_hand.predict_by_loops(network, x, x_labeled, y_labeled), expected)
+    scores = *by_hand.scores_by_halves(network, x), *by_hand.scores_by_halves(network, x_labeled)
+    torch.testing.assert_close(by_hand.predict_from_scores(*scores, y_labeled), expected)
+    one_anchor = by_hand.estimate_from_anchor(network, x, x_labeled[0], y_labeled[0])
+    torch.testing.assert_close(one_anchor, twin.predict(x, x_labeled[:1], y_labeled[:1]))
+
+
+@pytest.mark.parametrize("mode", ["absolute", "signed"])
+@seeds
+def test_mining(seed: int, mode: str) -> None:
+    by_hand = hand_built("02")
+    torch.manual_seed(seed)
+    n, m = 1 + seed, 6 + 5 * seed
+    for k in (1, 5, m):
+        for differences in (
+            normal(n, m),
+            torch.randint(-3, 4, (n, m)).double(),
+        ):  # the latter is full of ties
+            found = by_hand.mine_by_loops(differences, k, mode)
+            torch.testing.assert_close(found, mine_positives_negatives(differences, k, mode))
+    g, h = normal(n), normal(m)
+    torch.testing.assert_close(by_hand.mine_by_sorting(g, h, 5), mine_from_scores(g, h, 5))
+
+
+@pytest.mark.parametrize("weighting", ["ranked_list", "literal"])
+@seeds
+def test_ranked_list_loss(seed: int, weighting: str) -> None:
+    by_hand = hand_built("02")
+    torch.manual_seed(seed)
+    n, k = 1 + seed, 1 + seed % 5
+    settings = [(1.2, 0.4, 10.0), (2.0, 1.0, 0.0), (3.0, 0.5, -0.5)][seed % 3]
+    anchors, positives, negatives = normal(n, 3), normal(n, k, 3), normal(n, k, 3)
+    assert_same_values_and_gradients(
+        lambda *codes: by_hand.ranked_list_loss_by_loops(*codes, *settings, weighting),
+        lambda *codes: ranked_list_loss(*codes, *settings, weighting),
+        anchors, positives, negatives,
+    )  # fmt: skip
+
+
+@seeds
+def test_alternate_training(seed: int) -> None:
+    by_hand = hand_built("03")
+    torch.manual_seed(seed)
+    n, k = 4 + seed, 1 + seed % 3
+    x_labeled, y_labeled, x_unlabeled = normal(n, 3), normal(n), normal(20, 3)
+    start = SiameseNetwork(make_encoder(3, (8, 5)), LinearPairHead(5)).double()
+    ours, theirs = copy.deepcopy(start), copy.deepcopy(start)
+    adam = torch.optim.Adam(ours.parameters(), lr=0.003)
+    losses = by_hand.train_alternately(
+        ours, adam, x_labeled, y_labeled, x_unlabeled, n_epochs=3, k=k, boundary=1.0, margin=0.3,
+        temperature=5.0, seed=seed,
+    )  # fmt: skip
+    history = train(
+        theirs, x_labeled, y_labeled, x_unlabeled, schedule=alternate, n_epochs=3, learning_rate=0.003,
+        optimizer_state="shared", pair_batch_size=32, max_steps_per_epoch=100, k=k, embedding="unit",
+        boundary=1.0, margin=0.3, temperature=5.0, weighting="ranked_list", seed=seed,
+    )  # fmt: skip
+    np.testing.assert_allclose(losses, history["loss"])
+    for mine, package in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(mine, package)
+
+
+@seeds
+def test_paired_comparison(seed: int) -> None:
+    by_hand = hand_built("04")
+    rng = np.random.default_rng(seed)
+    a, b = rng.uniform(3, 6, size=(2, 3 + seed % 8))
+    rows = {"seed": range(len(a)), "n_labeled": 20, "A": a, "B": b}
+    trials = pd.DataFrame(rows).melt(["seed", "n_labeled"], var_name="method", value_name="mae")
+    row = compare(trials, "A", "B").loc[20]
+    mean, standard_error = by_hand.paired_difference(a, b)
+    np.testing.assert_allclose([mean, standard_error], [row["mean_difference"], scipy.stats.sem(a - b)])
+    np.testing.assert_allclose(by_hand.signed_rank_p_value(a - b), row["p_value"])

@@ -1,0 +1,188 @@
+"""The notebooks as they are committed, and as they run with other parameters than their own.
+
+That each cell runs as it is, is tested by nbval: `make test` calls both.
+"""
+
+import ast
+import itertools
+import json
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from click.testing import CliRunner
+from papermill import inspect_notebook
+
+from dmls2r_lite import cli
+from dmls2r_lite.notebook import check_parameters
+from dmls2r_lite.report import caption_of, collect_results
+
+PATHS = sorted((Path(__file__).parents[1] / "notebooks").glob(cli.NUMBERED))
+MAX_MEGABYTES = 1.5
+
+each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+
+
+def read(path):
+    return nbformat.read(path, as_version=4)
+
+
+def code_cells(nb):
+    return [cell for cell in nb.cells if cell.cell_type == "code"]
+
+
+def tagged(nb, tag):
+    return [cell for cell in nb.cells if tag in cell.metadata.get("tags", [])]
+
+
+def outputs(nb):
+    return [output for cell in code_cells(nb) for output in cell.outputs]
+
+
+def parameters_of(nb):
+    """Name and default of each parameter, by Python's own parser."""
+    statements = ast.parse(code_cells(nb)[0].source).body
+    assert all(isinstance(statement, ast.AnnAssign) for statement in statements)
+    return {statement.target.id: ast.literal_eval(statement.value) for statement in statements}
+
+
+def test_numbers_are_complete():
+    assert [path.name[:2] for path in PATHS] == [f"{number:02}" for number in range(len(PATHS))]
+    assert len(PATHS) >= 5
+
+
+@each_notebook
+def test_first_code_cell_holds_parameters(path):
+    nb = read(path)
+    first = code_cells(nb)[0]
+    assert tagged(nb, "parameters") == [first]
+    for line in first.source.splitlines():
+        assert re.fullmatch(r"\w+: (int|float|bool|str) = [^#]+  # .+", line), line
+    seen_by_papermill = inspect_notebook(path)
+    assert list(seen_by_papermill) == list(parameters_of(nb))  # it skips a line with a second = sign
+    assert all(parameter["help"] for parameter in seen_by_papermill.values())
+
+
+@each_notebook
+def test_second_code_cell_checks_all_parameters(path):
+    nb = read(path)
+    source = code_cells(nb)[1].source
+    assert 'if "google.colab" in sys.modules:\n    %pip install --quiet dmls2r-lite' in source
+    tree = ast.parse(source.replace("%pip", "pass  # "))
+    (call,) = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "check_parameters"
+    ]
+    passed = {keyword.arg: getattr(keyword.value, "id", None) for keyword in call.keywords}
+    parameters = parameters_of(nb)
+    assert {name: name for name in parameters}.items() <= passed.items()
+    check_parameters(**parameters)
+
+
+@each_notebook
+def test_last_code_cell_records_results(path):
+    nb = read(path)
+    last = code_cells(nb)[-1]
+    assert tagged(nb, "results") == [last]
+    assert 3 <= len(collect_results(nb)) <= 6
+    assert collect_results(nb) == collect_results(nbformat.v4.new_notebook(cells=[last]))
+
+
+@each_notebook
+def test_one_key_figure(path):
+    nb = read(path)
+    (cell,) = tagged(nb, "key-figure")
+    assert len([output for output in cell.outputs if "image/png" in output.get("data", {})]) == 1
+
+
+@each_notebook
+def test_figures_have_a_description(path):
+    nb = read(path)
+    with_figures = [
+        index
+        for index, cell in enumerate(nb.cells)
+        if any("image/png" in output.get("data", {}) for output in cell.get("outputs", []))
+    ]
+    assert with_figures
+    for index in with_figures:
+        assert len(caption_of(nb, index)) > 20, nb.cells[index].source
+
+
+@each_notebook
+def test_outputs_are_clean(path):
+    nb = read(path)
+    for output in outputs(nb):
+        assert output.output_type != "error"
+        assert output.get("name") != "stderr", output.text
+        assert not [kind for kind in output.get("data", {}) if "widget" in kind]
+        assert output.get("metadata", {}) == {}
+    text = json.dumps(
+        [{**output, "data": {**output.get("data", {}), "image/png": ""}} for output in outputs(nb)]
+    )
+    assert not re.search(r"/(home|root|tmp|Users)/|0x[0-9a-f]{8}", text)
+
+
+@each_notebook
+def test_executed_top_to_bottom(path):
+    cells = code_cells(read(path))
+    assert all(cell.source.strip() for cell in cells)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+
+
+@each_notebook
+def test_metadata_is_clean(path):
+    nb = read(path)
+    nbformat.validate(nb)
+    assert set(nb.metadata) == {"kernelspec", "language_info"}
+    assert nb.metadata.kernelspec.name == "python3"
+    assert "version" not in nb.metadata.language_info
+    for cell in nb.cells:
+        assert set(cell.metadata) <= {"tags"}
+    tags = {tag for cell in nb.cells for tag in cell.metadata.get("tags", [])}
+    assert tags <= {"parameters", "hand-built", "key-figure", "results"}
+
+
+@each_notebook
+def test_size(path):
+    assert path.stat().st_size < MAX_MEGABYTES * 1e6
+
+
+@each_notebook
+def test_headings_are_in_order(path):
+    lines = [
+        line
+        for cell in read(path).cells
+        if cell.cell_type == "markdown"
+        for line in re.sub(r"```.*?```", "", cell.source, flags=re.S).splitlines()
+    ]
+    levels = [len(line) - len(line.lstrip("#")) for line in lines if re.match(r"#+ ", line)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(later - earlier <= 1 for earlier, later in itertools.pairwise(levels))
+
+
+@each_notebook
+def test_asks_before_it_answers_and_has_exact_facts_to_compare(path):
+    nb = read(path)
+    assert any("**Predict.**" in cell.source for cell in nb.cells)
+    assert sum(cell.source.startswith("# NBVAL_CHECK_OUTPUT") for cell in code_cells(nb)) >= 2
+
+
+SETTINGS = {
+    "diabetes-10": ["diabetes", "-p", "n_labeled", "10"],
+    "boston-50": ["boston", "-p", "n_labeled", "50", "-p", "seed", "7"],
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@each_notebook
+def test_runs_with_other_parameters(path, setting, tmp_path):
+    command = ["run", *SETTINGS[setting], "--only", path.name[:2], "--output-dir", str(tmp_path)]
+    result = CliRunner().invoke(cli.main, command)
+    assert result.exit_code == 0, result.output
+    nb = read(tmp_path / SETTINGS[setting][0] / path.name)
+    assert collect_results(nb).keys() == collect_results(read(path)).keys()
+    assert not [output.text for output in outputs(nb) if output.get("name") == "stderr"]
+    assert f"{path.stem}.html" in (tmp_path / "index.html").read_text()

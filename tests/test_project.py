@@ -1,0 +1,97 @@
+"""The files around the package say the same thing."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+CONDA_NAMES = {  # where conda-forge's differs; -base and -core come without what is not used here
+    "torch": "pytorch-cpu",
+    "matplotlib": "matplotlib-base",
+    "nbconvert": "nbconvert-core",
+    "seaborn": "seaborn-base",
+}
+
+
+def parse(requirement):
+    name, version = re.fullmatch(r"([\w-]+)(.*)", requirement).groups()
+    return name, version
+
+
+def test_environment_asks_for_what_the_project_asks_for():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    assert environment["name"] == PROJECT["name"]
+    *packages, with_pip = environment["dependencies"]
+    assert with_pip == {"pip": ["-e .[lab]"]}
+    wanted = dict(map(parse, PROJECT["dependencies"] + PROJECT["optional-dependencies"]["lab"]))
+    expected = {CONDA_NAMES.get(name, name): version for name, version in wanted.items()}
+    python = PROJECT["requires-python"].replace(">=", "=")
+    assert dict(map(parse, packages)) == {**expected, "python": python, "pip": ""}
+
+
+def test_constraints_name_every_requirement_and_meet_it():
+    lines = (ROOT / "tests" / "constraints.txt").read_text().splitlines()
+    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    extras = PROJECT["optional-dependencies"]
+    wanted = dict(map(parse, PROJECT["dependencies"] + extras["lab"] + extras["test"]))
+    assert pinned.keys() == wanted.keys()
+    for name, minimum in wanted.items():
+        low, high = ([int(part) for part in version.split(".")] for version in (minimum[2:], pinned[name]))
+        assert low <= high, name
+
+
+def test_imports_are_declared():
+    """pyproject.toml names whatever the package imports, even where another requirement brings it."""
+    code = "".join(path.read_text() for path in (ROOT / "dmls2r_lite").glob("*.py"))
+    imported = set(re.findall(r"^\s*(?:from|import) (\w+)", code, flags=re.M)) - set(sys.stdlib_module_names)
+    providers = metadata.packages_distributions()
+    declared = {parse(requirement)[0] for requirement in PROJECT["dependencies"]}
+    for module in imported - {"dmls2r_lite"}:
+        assert {name.lower() for name in providers.get(module, [module])} & declared, module
+
+
+def test_version_is_the_installed_one():
+    assert metadata.version("dmls2r-lite") == PROJECT["version"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs make")
+def test_makefile_refuses_an_old_python(tmp_path):
+    old = tmp_path / "python3"
+    old.write_text("#!/bin/sh\nexit 1\n")  # what the check of the version does on an old one
+    old.chmod(0o755)
+    for name in ("Makefile", "pyproject.toml"):
+        (tmp_path / name).write_text((ROOT / name).read_text())
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "constraints.txt").touch()
+    made = subprocess.run(["make", f"PYTHON={old}", "run"], cwd=tmp_path, capture_output=True, text=True)
+    assert made.returncode != 0
+    assert "Python 3.11 or newer" in made.stdout
+    assert not (tmp_path / ".venv").exists()
+
+
+def test_ci_runs_what_a_developer_runs():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    job = workflow["jobs"]["test"]
+    assert job["steps"][-1] == {"run": ".ci/run"}
+    assert f">={job['strategy']['matrix']['python'][0]}" == PROJECT["requires-python"]
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+    assert "make test" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_template_is_part_of_the_package():
+    """The wheel holds every file in the package's folder, but git holds only what is not ignored."""
+    ignored = subprocess.run(
+        ["git", "check-ignore", "dmls2r_lite/index.html.jinja", "dmls2r_lite/datasets/boston.csv"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert ignored.stdout == ""
