@@ -52,7 +52,7 @@ def mine_from_scores(
 
     An anchor's positives lie around -g_a among the sorted h, its negatives at the two ends:
     one sort serves all anchors, O(M log M + N (log M + k log k)). Sums are taken in float64,
-    where those of two float32 numbers do not round: ties are true ties.
+    where those of two float32 numbers of like size do not round: ties are true ties.
 
     Parameters
     ----------

@@ -14,12 +14,8 @@ from .data import Dataset, load_dataset
 RESULTS_MIME = "application/vnd.dmls2r.results+json"
 
 _AT_LEAST = {"n_labeled": 2, "n_unlabeled": 1, "seed": 0, "n_seeds": 2, "k": 1, "n_epochs": 1}
-_POSITIVE = ("boundary", "margin", "learning_rate")
-_CHOICES = {
-    "mining_mode": ("absolute", "signed"),
-    "weighting": ("ranked_list", "literal"),
-    "embedding": ("unit", "raw"),
-}
+_NUMBERS = ("boundary", "margin", "temperature")
+_CHOICES = {"mining_mode": ("absolute", "signed")}
 
 
 def check_parameters(*, dataset: str, drop_columns: str = "", **parameters: Any) -> Dataset:
@@ -33,7 +29,7 @@ def check_parameters(*, dataset: str, drop_columns: str = "", **parameters: Any)
         Columns to leave out, separated by commas.
     **parameters
         Any of `n_labeled`, `n_unlabeled`, `seed`, `n_seeds`, `k`, `n_epochs`, `boundary`,
-        `margin`, `temperature`, `learning_rate`, `mining_mode`, `weighting`, `embedding`.
+        `margin`, `temperature`, `mining_mode`.
 
     Returns
     -------
@@ -54,10 +50,8 @@ def check_parameters(*, dataset: str, drop_columns: str = "", **parameters: Any)
             _check_number(name, value, numbers.Integral, "an integer")
             if value < _AT_LEAST[name]:
                 raise ValueError(f"{name} must be {_AT_LEAST[name]} or more, got {value}")
-        elif name in _POSITIVE or name == "temperature":
+        elif name in _NUMBERS:
             _check_number(name, value, numbers.Real, "a finite number")
-            if name in _POSITIVE and value <= 0:
-                raise ValueError(f"{name} must be above 0, got {value}")
         elif name in _CHOICES:
             if value not in _CHOICES[name]:
                 raise ValueError(f"{name} must be one of {', '.join(_CHOICES[name])}, got {value!r}")
@@ -73,10 +67,11 @@ def check_parameters(*, dataset: str, drop_columns: str = "", **parameters: Any)
         )
     if parameters.get("k", 1) > parameters.get("n_unlabeled", math.inf):
         raise ValueError(f"k must not exceed n_unlabeled, {n_unlabeled}, got {parameters['k']}")
-    if parameters.get("margin", 0) > parameters.get("boundary", math.inf):
-        raise ValueError(
-            f"margin must not exceed boundary, {parameters['boundary']}, got {parameters['margin']}"
-        )
+    boundary, margin = parameters.get("boundary", math.inf), parameters.get("margin", 0)
+    if boundary <= 0:
+        raise ValueError(f"boundary must be above 0, got {boundary}")
+    if not 0 <= margin <= boundary:
+        raise ValueError(f"margin must be between 0 and boundary, {boundary}, got {margin}")
     return data
 
 

@@ -100,7 +100,7 @@ def mine(
     if network.is_separable:
         h_unlabeled = torch.cat([network.scores(rows)[1] for rows in x_unlabeled.split(network.max_pairs)])
         return mine_from_scores(network.scores(x_anchors)[0], h_unlabeled, k, mode)
-    blocks = x_anchors.split(max(1, network.max_pairs // len(x_unlabeled)))
+    blocks = x_anchors.split(max(1, network.max_pairs // max(1, len(x_unlabeled))))
     mined = [mine_positives_negatives(network.difference_matrix(b, x_unlabeled), k, mode) for b in blocks]
     positives, negatives = zip(*mined, strict=True)
     return torch.cat(positives), torch.cat(negatives)

@@ -123,7 +123,7 @@ def test_datasets_are_listed_within_the_width_of_the_terminal(monkeypatch):
         (["-p", "n_labeled", "306"], ["n_labeled + n_unlabeled must be below 506", "306 + 200"]),
         (["boston", "toy", "-p", "n_unlabeled", "450"], ["toy", "must be below 400"]),
         (["-p", "n_unlabeled", "4"], ["k must not exceed n_unlabeled, 4", "got 5"]),
-        (["-p", "margin", "1.3"], ["margin must not exceed boundary, 1.2", "got 1.3"]),
+        (["-p", "margin", "1.3"], ["margin must be between 0 and boundary, 1.2", "got 1.3"]),
         (["-p", "margin", "nan"], ["margin must be a finite number"]),
         (["-p", "seed", "-1"], ["seed must be 0 or more, got -1"]),
         (["-p", "drop_columns", "B,CC"], ["drop_columns", "CRIM", "got CC"]),

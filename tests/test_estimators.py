@@ -198,6 +198,10 @@ class TestUnlabeledRows:
         alone = small(schedule="pairwise_only", **options).fit(split.X_train, split.y_train)
         assert_array_equal(skipping.predict(split.X_test), alone.predict(split.X_test))
 
+    def test_step_1_alone_mines_none_so_k_may_exceed_them(self, split):
+        model = small(schedule="pairwise_only", k=41).fit(split.X_train, split.y_train)
+        assert model.n_unlabeled_ == 40
+
 
 class TestHistory:
     def test_validation_column(self, split, fitted):

@@ -12,8 +12,8 @@ from dmls2r_lite.notebook import RESULTS_MIME, check_parameters, record_results
 
 GOOD = {
     "dataset": "toy", "drop_columns": "", "n_labeled": 20, "n_unlabeled": 200, "seed": 0, "n_seeds": 5,
-    "k": 5, "n_epochs": 30, "boundary": 1.2, "margin": 0.4, "temperature": 10.0, "learning_rate": 1e-3,
-    "mining_mode": "absolute", "weighting": "ranked_list", "embedding": "unit",
+    "k": 5, "n_epochs": 30, "boundary": 1.2, "margin": 0.4, "temperature": 10.0,
+    "mining_mode": "absolute",
 }  # fmt: skip
 
 
@@ -40,6 +40,7 @@ class TestCheckParameters:
             {"n_labeled": 199},  # 199 + 200 leaves one of 400 rows for the test
             {"k": 200},
             {"margin": 1.2},
+            {"margin": 0},
             {"temperature": -0.5},
             {"temperature": 0},
             {"boundary": 40, "margin": 35},
@@ -67,18 +68,16 @@ class TestCheckParameters:
             ({"n_labeled": "20"}, TypeError, "n_labeled must be an integer, got '20'"),
             ({"k": True}, TypeError, "k must be an integer, got True"),
             ({"boundary": 0}, ValueError, "boundary must be above 0, got 0"),
-            ({"margin": -0.1}, ValueError, "margin must be above 0, got -0.1"),
-            ({"learning_rate": 0.0}, ValueError, "learning_rate must be above 0, got 0.0"),
-            ({"learning_rate": float("nan")}, TypeError, "learning_rate must be a finite number, got nan"),
+            ({"margin": -0.1}, ValueError, "margin must be between 0 and boundary, 1.2, got -0.1"),
+            ({"boundary": float("nan")}, TypeError, "boundary must be a finite number, got nan"),
             ({"temperature": float("inf")}, TypeError, "temperature must be a finite number, got inf"),
             ({"temperature": "10"}, TypeError, "temperature must be a finite number, got '10'"),
             ({"mining_mode": "both"}, ValueError, "mining_mode must be one of absolute, signed, got 'both'"),
-            ({"weighting": None}, ValueError, "weighting must be one of ranked_list, literal, got None"),
-            ({"embedding": "norm"}, ValueError, "embedding must be one of unit, raw, got 'norm'"),
+            ({"mining_mode": None}, ValueError, "mining_mode must be one of absolute, signed, got None"),
             ({"n_label": 20}, TypeError, "unknown parameter 'n_label'"),
             ({"n_labeled": 200}, ValueError, "must be below 400, the number of rows of toy"),
             ({"k": 201}, ValueError, "k must not exceed n_unlabeled, 200, got 201"),
-            ({"margin": 1.3}, ValueError, "margin must not exceed boundary, 1.2, got 1.3"),
+            ({"margin": 1.3}, ValueError, "margin must be between 0 and boundary, 1.2, got 1.3"),
         ],
     )
     def test_errors(self, change, error, message):
