@@ -14,7 +14,7 @@ test: .venv/installed  ## style, types, unit tests, and every cell of every note
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist loadgroup \
+	$(BIN)/python -m pytest -n 2 --dist loadfile \
 		--nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests notebooks
 
 lab: .venv/installed  ## JupyterLab, at the first notebook

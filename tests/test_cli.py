@@ -218,9 +218,6 @@ def test_notebooks_are_found_beside_and_inside_the_package(tmp_path, monkeypatch
 # A run that goes well
 
 
-one_worker = pytest.mark.xdist_group("finished")  # so that the fixture is made once
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """Two runs of two notebooks for two datasets; the folder's name is one that papermill would format."""
@@ -236,7 +233,6 @@ def finished(tmp_path_factory):
     return notebooks.parent, results
 
 
-@one_worker
 def test_run_says_what_it_does(finished):
     folder, (result, _) = finished
     assert result.exit_code == 0
@@ -257,7 +253,6 @@ def test_run_says_what_it_does(finished):
     ]
 
 
-@one_worker
 def test_run_writes_notebooks_pages_and_results(finished):
     folder, _ = finished
     names = {path.name for path in (folder / "runs" / "toy").iterdir()} - {".lock"}
@@ -279,7 +274,6 @@ def test_run_writes_notebooks_pages_and_results(finished):
     assert 0 < entry["seconds"] < 100
 
 
-@one_worker
 @pytest.mark.parametrize("dataset", ["boston", "toy"])
 def test_two_runs_give_the_same_results(finished, dataset):
     folder, _ = finished
@@ -291,7 +285,6 @@ def test_two_runs_give_the_same_results(finished, dataset):
     assert first == second
 
 
-@one_worker
 def test_index_page(finished):
     folder, _ = finished
     html = (folder / "runs" / "index.html").read_text()
@@ -319,7 +312,6 @@ def test_index_page(finished):
     assert "n_labeled 30" in page.text
 
 
-@one_worker
 def test_index_page_lists_earlier_runs_and_survives_other_files(finished, tmp_path):
     folder, _ = finished
     output = tmp_path / "runs"
