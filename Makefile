@@ -5,6 +5,14 @@ NOTEBOOKS = notebooks/[0-9][0-9]_*.ipynb
 UNSTABLE = metadata.papermill metadata.language_info.version cell.metadata.papermill cell.metadata.execution \
 	cell.metadata.lines_to_next_cell
 
+define SAVE_README_FIGURE
+import base64, pathlib
+from dmls2r_lite.report import key_figure
+png, _ = key_figure(pathlib.Path("notebooks/03_alternating_training.ipynb"))
+pathlib.Path("notebooks/images/03_alternating_training.png").write_bytes(base64.b64decode(png))
+endef
+export SAVE_README_FIGURE
+
 .PHONY: run test lab notebooks clean
 
 run: .venv/installed  ## all notebooks on Boston Housing, results in runs/
@@ -23,6 +31,7 @@ lab: .venv/installed  ## JupyterLab, at the first notebook
 notebooks: .venv/installed  ## execute the notebooks in place: no diff where nothing has changed
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --log-level WARN $(NOTEBOOKS)
 	$(BIN)/nbstripout --keep-output --keep-count --extra-keys "$(UNSTABLE)" $(NOTEBOOKS)
+	$(BIN)/python -c "$$SAVE_README_FIGURE"
 
 .venv/installed: pyproject.toml tests/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

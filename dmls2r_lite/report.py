@@ -109,7 +109,7 @@ def make_index(output_dir: Path) -> str:
     for path in sorted(output_dir.glob("*/results.json")):
         record = read_record(path)
         if record is not None:
-            figures = {name: _key_figure(path.parent / e["path"]) for name, e in record["notebooks"].items()}
+            figures = {name: key_figure(path.parent / e["path"]) for name, e in record["notebooks"].items()}
             runs.append({**record, "folder": path.parent.name, "figures": figures})
     keys = {(name, key): None for run in runs for name, e in run["notebooks"].items() for key in e["results"]}
     comparison = [
@@ -121,7 +121,7 @@ def make_index(output_dir: Path) -> str:
     return environment.get_template("index.html.jinja").render(runs=runs, comparison=comparison)
 
 
-def _key_figure(path: Path) -> tuple[str, str] | None:
+def key_figure(path: Path) -> tuple[str, str] | None:
     """PNG in base64 and text of the figure that stands for a notebook."""
     try:
         nb = nbformat.read(path, as_version=4)

@@ -1,5 +1,6 @@
 """The files around the package say the same thing."""
 
+import base64
 import os
 import re
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+
+from dmls2r_lite.report import key_figure
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -95,3 +98,15 @@ def test_template_is_part_of_the_package():
         text=True,
     )
     assert ignored.stdout == ""
+
+
+def test_picture_in_readme_is_the_notebooks():
+    (picture,) = re.findall(r"!\[[^\]]{20,}\]\((.+?)\)", (ROOT / "README.md").read_text())
+    png, _ = key_figure(ROOT / "notebooks" / f"{Path(picture).stem}.ipynb")
+    assert (ROOT / picture).read_bytes() == base64.b64decode(png)
+
+
+def test_links_in_readme_lead_somewhere():
+    links = re.findall(r"\]\((?!https?://)(.+?)\)", (ROOT / "README.md").read_text())
+    assert len(links) >= 6
+    assert [link for link in links if not (ROOT / link).exists()] == []
