@@ -85,7 +85,7 @@ def _boston() -> Dataset:
             "Median house values of 506 census tracts around Boston in 1970; 16 are capped at 50. "
             "Column B is computed from the share of Black residents, on the assumption that house "
             "prices follow segregation; scikit-learn removed the set for that reason. "
-            "It is here because the paper used it: drop_columns=['B'] leaves the column out."
+            "It is here because the paper used it; drop_columns can leave the column out."
         ),
     )
 
@@ -183,7 +183,7 @@ def make_scaler(scaling: Scaling) -> TransformerMixin:
     scalers = {"minmax": MinMaxScaler, "standard": StandardScaler, "none": FunctionTransformer}
     if scaling not in scalers:
         raise ValueError(f"scaling must be one of {', '.join(scalers)}, got {scaling!r}")
-    return scalers[scaling]()
+    return scalers[scaling]().set_output(transform="default")
 
 
 def split_dataset(
@@ -221,6 +221,7 @@ def split_dataset(
     check_scalar(n_labeled, "n_labeled", numbers.Integral, min_val=2)
     check_scalar(n_unlabeled, "n_unlabeled", numbers.Integral, min_val=0)
     check_scalar(seed, "seed", numbers.Integral, min_val=0)
+    n_labeled, n_unlabeled, seed = int(n_labeled), int(n_unlabeled), int(seed)  # NumPy's narrow ones overflow
     if n_labeled + n_unlabeled >= n_rows:
         raise ValueError(
             f"n_labeled + n_unlabeled must be below {n_rows}, the number of rows of {dataset.name}, "

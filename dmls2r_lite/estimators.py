@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, RegressorMixin, TransformerMixin
@@ -199,6 +200,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         TypeError, ValueError
             If an argument or parameter is of the wrong type or out of range, or training diverges.
         """
+        self.__dict__.pop("network_", None)  # whatever fails from here on, no old network predicts
         X, y = self._validate_training_set(X, y)
         labeled = np.isfinite(y)
         self.n_labeled_, self.n_unlabeled_ = int(labeled.sum()), int((~labeled).sum())
@@ -230,32 +232,12 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
                 def validate(network: SiameseNetwork) -> float:
                     return float(np.abs(self._predict(X_val) - y_val).mean())
 
-            self.history_ = train(
-                self.network_,
-                self._x_labeled,
-                self._y_labeled,
-                tensor(X_scaled[~labeled]),
-                schedule=SCHEDULES[self.schedule] if isinstance(self.schedule, str) else self.schedule,
-                n_epochs=self.n_epochs,
-                learning_rate=self.learning_rate,
-                optimizer_state=self.optimizer_state,
-                pair_batch_size=self.pair_batch_size,
-                anchor_batch_size=self.anchor_batch_size,
-                max_steps_per_epoch=self.max_steps_per_epoch,
-                k=self.k,
-                mining_mode=self.mining_mode,
-                embedding=self.embedding,
-                boundary=self.boundary,
-                margin=self.margin,
-                temperature=self.temperature,
-                weighting=self.weighting,
-                weight_gradient=self.weight_gradient,
-                seed=seed,
-                validate=validate,
-                callback=self.callback,
-                progress=self.progress,
-            )
-        self.network_.double()
+            try:
+                self.history_ = self._train(self.network_, tensor(X_scaled[~labeled]), seed, validate)
+            except BaseException:
+                del self.network_  # half trained
+                raise
+        self.network_.double().eval()  # a callback may have called train()
         self._x_labeled = tensor(X_scaled[labeled], torch.float64)
         self._y_labeled = tensor(y_scaled, torch.float64)
         self._n_features_out = self.network_.encoder(self._x_labeled[:1]).shape[-1]
@@ -312,6 +294,45 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         )
         return self._unscaled(scaled) - self._unscaled(np.zeros(1))
 
+    def _train(
+        self,
+        network: SiameseNetwork,
+        x_unlabeled: Tensor,
+        seed: int,
+        validate: Callable[[SiameseNetwork], float] | None,
+    ) -> pd.DataFrame:
+        def integer(value: int | None) -> int | None:
+            return None if value is None else int(value)  # NumPy's integers, too
+
+        return train(
+            network,
+            self._x_labeled,
+            self._y_labeled,
+            x_unlabeled,
+            schedule=SCHEDULES[self.schedule] if isinstance(self.schedule, str) else self.schedule,
+            n_epochs=int(self.n_epochs),
+            learning_rate=self.learning_rate,
+            optimizer_state=self.optimizer_state,
+            pair_batch_size=integer(self.pair_batch_size),
+            anchor_batch_size=integer(self.anchor_batch_size),
+            max_steps_per_epoch=int(self.max_steps_per_epoch),
+            k=int(self.k),
+            mining_mode=self.mining_mode,
+            embedding=self.embedding,
+            boundary=self.boundary,
+            margin=self.margin,
+            temperature=self.temperature,
+            weighting=self.weighting,
+            weight_gradient=self.weight_gradient,
+            seed=seed,
+            validate=validate,
+            callback=self.callback,
+            progress=self.progress,
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "network_")
+
     def _predict(self, X: np.ndarray) -> np.ndarray:
         scaled = self._by_blocks(X, lambda x: self.network_.predict(x, self._x_labeled, self._y_labeled))
         return self._unscaled(scaled)
@@ -340,7 +361,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
             with torch.no_grad():
                 n_codes = encoder.eval()(x).shape[-1]
             relu = nn.ReLU() if before_relu and self.encoder is None else None
-            head: nn.Module = LinearPairHead(n_codes, relu)
+            head: nn.Module = LinearPairHead(n_codes, relu).float()
         else:
             head = copy.deepcopy(self.head).float()
         return SiameseNetwork(encoder, head)

@@ -194,3 +194,9 @@ def test_split_errors(five_rows, change, error, message):
 def test_split_takes_integers_of_numpy(five_rows):
     split = split_dataset(five_rows, np.int64(2), np.int64(1), np.int64(0))
     assert_array_equal(split.X_train.index, split_dataset(five_rows, 2, 1, 0).X_train.index)
+
+
+def test_narrow_numpy_integers_do_not_overflow():
+    split = split_dataset(load_dataset("toy"), np.uint8(200), np.uint8(100), np.uint8(0))
+    sizes = [len(part) for part in (split.X_labeled, split.X_unlabeled, split.X_test)]
+    assert sizes == [200, 100, 100]

@@ -9,9 +9,11 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import mean_absolute_error
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
@@ -410,3 +412,58 @@ def test_cuda(split, fitted):
     assert_allclose(model.predict(split.X_test), fitted.predict(split.X_test), rtol=1e-3)
     again = small(device="auto").fit(split.X_train, split.y_train)
     assert_array_equal(again.predict(split.X_test), model.predict(split.X_test))
+
+
+class TestRobustness:
+    def make(self):
+        split = split_dataset(load_dataset("toy"), 10, 40, 0)
+        return split.X_train, split.y_train
+
+    def test_numpy_integers_are_integers(self):
+        X, y = self.make()
+        small = {
+            "k": 3,
+            "pair_batch_size": 30,
+            "anchor_batch_size": 5,
+            "max_steps_per_epoch": 3,
+            "n_epochs": 2,
+        }
+        models = [
+            DMLS2RRegressor(random_state=0, **{name: kind(value) for name, value in small.items()}).fit(X, y)
+            for kind in (int, np.int64, np.int8)
+        ]
+        for model in models[1:]:
+            np.testing.assert_array_equal(model.predict(X), models[0].predict(X))
+
+    def test_a_failed_fit_leaves_no_network_behind(self):
+        X, y = self.make()
+
+        def fail(network, row):
+            raise RuntimeError("from the callback")
+
+        for change, error in (({"callback": fail}, RuntimeError), ({"k": 1000}, ValueError)):
+            model = DMLS2RRegressor(n_epochs=1, random_state=0).fit(X, y)
+            with pytest.raises(error):
+                model.set_params(**change).fit(X, y)
+            with pytest.raises(NotFittedError):
+                model.predict(X)
+
+    def test_a_callback_may_leave_the_network_in_training_mode(self):
+        X, y = self.make()
+        encoder = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Dropout(0.5))
+        model = DMLS2RRegressor(
+            encoder=encoder, n_epochs=1, random_state=0, callback=lambda network, row: network.train()
+        ).fit(X, y)
+        np.testing.assert_array_equal(model.predict(X), model.predict(X))
+
+    def test_global_settings_do_not_matter(self):
+        X, y = self.make()
+        expected = DMLS2RRegressor(n_epochs=1, random_state=0).fit(X, y).predict(X)
+        with sklearn.config_context(transform_output="pandas"):
+            found = DMLS2RRegressor(n_epochs=1, random_state=0).fit(X, y).predict(X)
+        np.testing.assert_array_equal(found, expected)
+        torch.set_default_dtype(torch.float64)
+        try:
+            DMLS2RRegressor(n_epochs=1, random_state=0).fit(X, y).predict(X)
+        finally:
+            torch.set_default_dtype(torch.float32)
