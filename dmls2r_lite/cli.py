@@ -83,6 +83,8 @@ def run(
     for name in ("papermill", "traitlets"):  # they would repeat what is said here
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     notebooks = _find_notebooks(notebooks_dir, only)
+    if str(output_dir) == ".":
+        raise click.ClickException("--output-dir must be a folder of its own, got the current one")
     jobs = _plan(list(dict.fromkeys(datasets)) or ["boston"], notebooks, dict(given))
     try:
         all_went_well = run_jobs(jobs, output_dir)
@@ -103,7 +105,7 @@ def _find_notebooks(folder: Path | None, only: Sequence[str]) -> list[Path]:
     if not found:
         places = " or ".join(map(str, candidates))
         raise click.ClickException(f"no notebook named like 00_name.ipynb in {places}; see --notebooks-dir")
-    numbers = {number.zfill(2) for number in only}
+    numbers = {number.zfill(2) if number else "(empty)" for number in only}
     missing = numbers - {path.name[:2] for path in found}
     if missing:
         raise click.ClickException(

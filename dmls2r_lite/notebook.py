@@ -14,6 +14,7 @@ from .data import Dataset, load_dataset
 RESULTS_MIME = "application/vnd.dmls2r.results+json"
 
 _AT_LEAST = {"n_labeled": 2, "n_unlabeled": 1, "seed": 0, "n_seeds": 2, "k": 1, "n_epochs": 1}
+_AT_MOST = 2**31  # seeds count up from here, and NumPy's legacy generators end at 2**32
 _NUMBERS = ("boundary", "margin", "temperature")
 _CHOICES = {"mining_mode": ("absolute", "signed")}
 
@@ -50,6 +51,8 @@ def check_parameters(*, dataset: str, drop_columns: str = "", **parameters: Any)
             _check_number(name, value, numbers.Integral, "an integer")
             if value < _AT_LEAST[name]:
                 raise ValueError(f"{name} must be {_AT_LEAST[name]} or more, got {value}")
+            if value > _AT_MOST:
+                raise ValueError(f"{name} must be {_AT_MOST} or less, got {value}")
         elif name in _NUMBERS:
             _check_number(name, value, numbers.Real, "a finite number")
         elif name in _CHOICES:

@@ -86,9 +86,11 @@ def read_record(path: Path) -> dict[str, Any] | None:
     """A results.json, or None if there is none that `dmls2r run` has written."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        keys = {"dataset", "target", "complete", "parameters", "versions", "notebooks"}
-        return record if keys <= record.keys() else None
-    except (OSError, ValueError, AttributeError):
+        keys = {"dataset", "target", "complete", "versions", "notebooks"}
+        in_entry = {"status", "path", "html", "seconds", "given", "parameters", "fingerprint", "results"}
+        fits = keys <= record.keys() and all(in_entry <= e.keys() for e in record["notebooks"].values())
+        return record if fits else None
+    except (OSError, ValueError, AttributeError, TypeError):
         return None
 
 

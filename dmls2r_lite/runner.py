@@ -23,6 +23,7 @@ from papermill import PapermillExecutionError, execute_notebook
 from .data import load_dataset
 from .report import align, collect_results, format_results, make_index, read_record, to_html
 
+INDEX_TITLE = "<title>DML-S2R: results</title>"  # how to tell our page from others
 PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "dmls2r-lite")
 
 
@@ -82,8 +83,13 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
                 raise click.ClickException(
                     f"another run is writing to {folder}: wait for it, or give another --output-dir"
                 ) from error
-            for leftover in folder.glob(".unfinished-*"):  # of a run that was killed
-                leftover.unlink()
+            for leftover in _ours_unfinished(folder, jobs):  # of a run that was killed
+                leftover.unlink(missing_ok=True)
+            if read_record(folder / "results.json") is None:
+                _keep_foreign(folder / "results.json")
+        index = output_dir / "index.html"
+        if index.exists() and (index.is_dir() or INDEX_TITLE not in index.read_text(errors="replace")):
+            _keep_foreign(index)
         records = {
             dataset: _open_record(folder, dataset, [job for job in jobs if job.dataset == dataset])
             for dataset, folder in folders.items()
@@ -128,12 +134,10 @@ def _open_record(folder: Path, dataset: str, jobs: Sequence[Job]) -> dict[str, A
         )
 
     to_run = {job.name for job in jobs if not is_done(job)}
-    given = {name: value for job in jobs for name, value in job.injected.items() if name != "dataset"}
     return {
         "dataset": dataset,
         "target": load_dataset(dataset).target_label,
         "complete": False,  # until the whole run is
-        "parameters": given,
         "versions": versions(),
         "notebooks": {name: entry for name, entry in old["notebooks"].items() if name not in to_run},
     }
@@ -163,6 +167,8 @@ def _run_notebook(job: Job, folder: Path) -> dict[str, Any]:
 
     name = f"{job.name}.partial" if failure else job.name
     path, html = folder / f"{name}.ipynb", folder / f"{name}.html"
+    if not path.exists():
+        _keep_foreign(html)
     _write(html, to_html(nb, name))
     moved_to = _move_aside(path) if is_edited(path) else None
     nb.metadata["dmls2r_lite"] = {"digest": _digest_outputs(nb)}
@@ -174,6 +180,7 @@ def _run_notebook(job: Job, folder: Path) -> dict[str, Any]:
         "path": path.name,
         "html": html.name,
         "seconds": seconds,
+        "given": {name: value for name, value in job.injected.items() if name != "dataset"},
         "parameters": job.parameters,
         "fingerprint": fingerprint,
         "results": collect_results(nb),
@@ -220,6 +227,17 @@ def _digest_outputs(nb: nbformat.NotebookNode) -> str:
         ]
         content.append((cell.cell_type, cell.source, outputs))
     return _digest(content)
+
+
+def _ours_unfinished(folder: Path, jobs: Sequence[Job]) -> list[Path]:
+    names = [f"{job.name}{part}" for job in jobs for part in (".ipynb", ".html", ".partial.html")]
+    return [folder / f".unfinished-{name}" for name in (*names, "results.json")]
+
+
+def _keep_foreign(path: Path) -> None:
+    """Move a file aside that stands where one of ours is to be written, and say so."""
+    if path.exists():
+        click.echo(f"{path} is not of this program: it is now {_move_aside(path)}", err=True)
 
 
 def _move_aside(path: Path) -> Path:

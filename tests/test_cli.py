@@ -264,12 +264,12 @@ def test_run_writes_notebooks_pages_and_results(finished):
     record = read_record(folder / "runs" / "toy")
     assert record["dataset"] == "toy"
     assert record["complete"] is True
-    assert record["parameters"] == {"n_labeled": 30}
     assert record["versions"].keys() == {"python", "torch", "numpy", "pandas", "scikit-learn", "dmls2r-lite"}
     assert list(record["notebooks"]) == ["00_a", "01_b"]
     entry = record["notebooks"]["00_a"]
     assert (entry["status"], entry["path"], entry["html"]) == ("ok", "00_a.ipynb", "00_a.html")
     assert entry["parameters"] == {"dataset": "toy", "n_labeled": 30, "n_unlabeled": 200, "seed": 0}
+    assert entry["given"] == {"n_labeled": 30}
     assert entry["results"] == {"mae": 10.0, "name": "toy", "none": "nan"}
     assert 0 < entry["seconds"] < 100
 
@@ -475,6 +475,42 @@ def test_only_leaves_the_other_notebooks_alone(notebooks):
     assert re.fullmatch(r"toy  02_c \.\.\. \d+\.\d s\n", result.stderr)
     entries = read_record(notebooks.parent / "runs" / "toy")["notebooks"]
     assert [entry["parameters"]["n_labeled"] for entry in entries.values()] == [20, 30]
+    page = BeautifulSoup((notebooks.parent / "runs" / "index.html").read_text(), "html.parser")
+    first_cells = [row.td.text.split() for row in page.find("table").find_all("tr") if row.td]
+    assert first_cells == [["00_a"], ["02_c", "n_labeled", "30"]]
+
+
+def test_files_of_others_are_kept(notebooks):
+    write_notebook(notebooks / "00_a.ipynb", RESULTS)
+    output = notebooks.parent / "runs"
+    foreign = ["index.html", "toy/results.json", "toy/00_a.html", "toy/.unfinished-mine"]
+    (output / "toy").mkdir(parents=True)
+    for name in foreign:
+        (output / name).write_text(f"mine: {name}")
+    result = run(notebooks, "toy")
+    assert result.exit_code == 0, result.output
+    kept = [
+        "index.edited-1.html",
+        "toy/results.edited-1.json",
+        "toy/00_a.edited-1.html",
+        "toy/.unfinished-mine",
+    ]
+    assert [(output / name).read_text() for name in kept] == [f"mine: {name}" for name in foreign]
+    assert result.stderr.count("is not of this program") == 3
+    assert "edited-2" not in run(notebooks, "toy").stderr
+    assert "is not of this program" not in run(notebooks, "toy").stderr
+
+
+@pytest.mark.parametrize("content", ["[]", '{"00_a": {"status": "ok"}}', '{"zz": 3}'])
+def test_damaged_results_are_put_aside(notebooks, content):
+    write_notebook(notebooks / "00_a.ipynb", RESULTS)
+    run(notebooks, "toy")
+    path = notebooks.parent / "runs" / "toy" / "results.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "notebooks": json.loads(content)}))
+    result = run(notebooks, "toy")
+    assert result.exit_code == 0, result.output
+    assert list(read_record(path.parent)["notebooks"]) == ["00_a"]
+    assert path.with_name("results.edited-1.json").exists()
 
 
 def test_two_runs_at_once(notebooks):

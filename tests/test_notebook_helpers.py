@@ -61,6 +61,7 @@ class TestCheckParameters:
             ({"n_labeled": 1}, ValueError, "n_labeled must be 2 or more, got 1"),
             ({"n_unlabeled": 0}, ValueError, "n_unlabeled must be 1 or more, got 0"),
             ({"seed": -1}, ValueError, "seed must be 0 or more, got -1"),
+            ({"seed": 2**33}, ValueError, f"seed must be {2**31} or less, got {2**33}"),
             ({"n_seeds": 1}, ValueError, "n_seeds must be 2 or more, got 1"),
             ({"k": 0}, ValueError, "k must be 1 or more, got 0"),
             ({"n_epochs": 0}, ValueError, "n_epochs must be 1 or more, got 0"),
