@@ -138,3 +138,18 @@ def test_report_can_be_computed_again():
     assert means["both"] == pytest.approx(report.both, rel=0.02)
     assert means["step_1"] == pytest.approx(report.step_1, rel=0.02)
     assert means["both"] - means["step_1"] == pytest.approx(report.difference, abs=report.standard_error)
+
+
+def test_code_in_readme_runs():
+    (code,) = re.findall(r"```python\n(.+?)```", (ROOT / "README.md").read_text(), flags=re.S)
+    names: dict = {}
+    exec(code, names)
+    assert names["model"].predict(names["X_new"]).shape == names["y_new"].shape
+    assert (names["model"].n_labeled_, names["model"].n_unlabeled_) == (30, 270)
+
+
+def test_reading_times_in_readme_are_the_notebooks():
+    rows = re.findall(r"\(notebooks/(\S+?)\)[^|]*\|[^|]*\| (\d+) \|", (ROOT / "README.md").read_text())
+    assert len(rows) >= 5
+    for name, minutes in rows:
+        assert f"{minutes} minutes to read" in (ROOT / "notebooks" / name).read_text(), name
