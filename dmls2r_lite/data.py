@@ -186,6 +186,16 @@ def make_scaler(scaling: Scaling) -> TransformerMixin:
     return scalers[scaling]().set_output(transform="default")
 
 
+def check_test_set_is_left(dataset: Dataset, n_labeled: int, n_unlabeled: int) -> None:
+    """Raise ValueError if labeled and unlabeled samples would take all rows."""
+    n_rows = len(dataset.target)
+    if int(n_labeled) + int(n_unlabeled) >= n_rows:
+        raise ValueError(
+            f"n_labeled + n_unlabeled must be below {n_rows}, the number of rows of {dataset.name}, "
+            f"so that a test set is left; got {n_labeled} + {n_unlabeled}"
+        )
+
+
 def split_dataset(
     dataset: Dataset,
     n_labeled: int,
@@ -217,19 +227,14 @@ def split_dataset(
     TypeError, ValueError
         If an argument is of the wrong type or out of range.
     """
-    n_rows = len(dataset.target)
     check_scalar(n_labeled, "n_labeled", numbers.Integral, min_val=2)
     check_scalar(n_unlabeled, "n_unlabeled", numbers.Integral, min_val=0)
     check_scalar(seed, "seed", numbers.Integral, min_val=0)
     n_labeled, n_unlabeled, seed = int(n_labeled), int(n_unlabeled), int(seed)  # NumPy's narrow ones overflow
-    if n_labeled + n_unlabeled >= n_rows:
-        raise ValueError(
-            f"n_labeled + n_unlabeled must be below {n_rows}, the number of rows of {dataset.name}, "
-            f"so that a test set is left; got {n_labeled} + {n_unlabeled}"
-        )
+    check_test_set_is_left(dataset, n_labeled, n_unlabeled)
     if scale_on not in ("train", "all", "none"):
         raise ValueError(f"scale_on must be 'train', 'all' or 'none', got {scale_on!r}")
-    order = np.random.default_rng(seed).permutation(n_rows)
+    order = np.random.default_rng(seed).permutation(len(dataset.target))
     labeled, unlabeled, test = np.split(order, [n_labeled, n_labeled + n_unlabeled])
     X = dataset.features
     if scale_on != "none":

@@ -301,22 +301,19 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         seed: int,
         validate: Callable[[SiameseNetwork], float] | None,
     ) -> pd.DataFrame:
-        def integer(value: int | None) -> int | None:
-            return None if value is None else int(value)  # NumPy's integers, too
-
         return train(
             network,
             self._x_labeled,
             self._y_labeled,
             x_unlabeled,
             schedule=SCHEDULES[self.schedule] if isinstance(self.schedule, str) else self.schedule,
-            n_epochs=int(self.n_epochs),
+            n_epochs=self.n_epochs,
             learning_rate=self.learning_rate,
             optimizer_state=self.optimizer_state,
-            pair_batch_size=integer(self.pair_batch_size),
-            anchor_batch_size=integer(self.anchor_batch_size),
-            max_steps_per_epoch=int(self.max_steps_per_epoch),
-            k=int(self.k),
+            pair_batch_size=self.pair_batch_size,
+            anchor_batch_size=self.anchor_batch_size,
+            max_steps_per_epoch=self.max_steps_per_epoch,
+            k=self.k,
             mining_mode=self.mining_mode,
             embedding=self.embedding,
             boundary=self.boundary,
@@ -361,10 +358,10 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
             with torch.no_grad():
                 n_codes = encoder.eval()(x).shape[-1]
             relu = nn.ReLU() if before_relu and self.encoder is None else None
-            head: nn.Module = LinearPairHead(n_codes, relu).float()
+            head: nn.Module = LinearPairHead(n_codes, relu)
         else:
-            head = copy.deepcopy(self.head).float()
-        return SiameseNetwork(encoder, head)
+            head = copy.deepcopy(self.head)
+        return SiameseNetwork(encoder, head).float()
 
     def _check_parameters(self) -> None:
         sizes, margin, boundary = self.hidden_sizes, self.margin, self.boundary

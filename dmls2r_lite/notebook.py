@@ -9,7 +9,7 @@ from typing import Any
 
 from IPython.display import display
 
-from .data import Dataset, load_dataset
+from .data import Dataset, check_test_set_is_left, load_dataset
 
 RESULTS_MIME = "application/vnd.dmls2r.results+json"
 
@@ -62,14 +62,9 @@ def check_parameters(*, dataset: str, drop_columns: str = "", **parameters: Any)
             raise TypeError(f"unknown parameter {name!r}")
 
     data = load_dataset(dataset, [column.strip() for column in drop_columns.split(",") if column.strip()])
-    n_labeled, n_unlabeled = parameters.get("n_labeled", 2), parameters.get("n_unlabeled", 1)
-    if n_labeled + n_unlabeled >= len(data.target):
-        raise ValueError(
-            f"n_labeled + n_unlabeled must be below {len(data.target)}, the number of rows of {dataset}, "
-            f"so that a test set is left; got {n_labeled} + {n_unlabeled}"
-        )
+    check_test_set_is_left(data, parameters.get("n_labeled", 2), parameters.get("n_unlabeled", 1))
     if parameters.get("k", 1) > parameters.get("n_unlabeled", math.inf):
-        raise ValueError(f"k must not exceed n_unlabeled, {n_unlabeled}, got {parameters['k']}")
+        raise ValueError(f"k must not exceed n_unlabeled, {parameters['n_unlabeled']}, got {parameters['k']}")
     boundary, margin = parameters.get("boundary", math.inf), parameters.get("margin", 0)
     if boundary <= 0:
         raise ValueError(f"boundary must be above 0, got {boundary}")

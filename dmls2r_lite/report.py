@@ -16,6 +16,7 @@ from nbconvert import HTMLExporter
 from .notebook import RESULTS_MIME
 
 CAPTION = "*Figure:*"
+INDEX_TITLE = "DML-S2R: results"
 NO_CAPTION = "No description has been provided for this image"  # nbconvert's
 
 
@@ -120,7 +121,14 @@ def make_index(output_dir: Path) -> str:
     ]
     environment = Environment(loader=PackageLoader(__package__, ""), autoescape=True, trim_blocks=True)
     environment.filters |= {"value": format_value, "values": format_results}
-    return environment.get_template("index.html.jinja").render(runs=runs, comparison=comparison)
+    return environment.get_template("index.html.jinja").render(
+        title=INDEX_TITLE, runs=runs, comparison=comparison
+    )
+
+
+def is_index(path: Path) -> bool:
+    """Whether a file is an index page of ours."""
+    return path.is_file() and f"<title>{INDEX_TITLE}</title>" in path.read_text("utf-8", errors="replace")
 
 
 def key_figure(path: Path) -> tuple[str, str] | None:

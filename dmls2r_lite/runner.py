@@ -21,9 +21,8 @@ from filelock import FileLock, Timeout
 from papermill import PapermillExecutionError, execute_notebook
 
 from .data import load_dataset
-from .report import align, collect_results, format_results, make_index, read_record, to_html
+from .report import align, collect_results, format_results, is_index, make_index, read_record, to_html
 
-INDEX_TITLE = "<title>DML-S2R: results</title>"  # how to tell our page from others
 PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "dmls2r-lite")
 
 
@@ -36,7 +35,7 @@ class Job:
     dataset : str
     notebook : Path
     injected : dict
-        The parameters that differ from the notebook's defaults.
+        The parameters that replace the notebook's defaults.
     parameters : dict
         All parameters of the notebook.
     """
@@ -85,10 +84,8 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
                 ) from error
             for leftover in _ours_unfinished(folder, jobs):  # of a run that was killed
                 leftover.unlink(missing_ok=True)
-            if read_record(folder / "results.json") is None:
-                _keep_foreign(folder / "results.json")
         index = output_dir / "index.html"
-        if index.exists() and (index.is_dir() or INDEX_TITLE not in index.read_text(errors="replace")):
+        if not is_index(index):
             _keep_foreign(index)
         records = {
             dataset: _open_record(folder, dataset, [job for job in jobs if job.dataset == dataset])
@@ -120,7 +117,11 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
 
 def _open_record(folder: Path, dataset: str, jobs: Sequence[Job]) -> dict[str, Any]:
     """What results.json says, less the notebooks that are to run (again)."""
-    old = read_record(folder / "results.json") or {"notebooks": {}, "complete": True}
+    path = folder / "results.json"
+    old = read_record(path)
+    if old is None:
+        _keep_foreign(path)
+        old = {"notebooks": {}, "complete": True}
 
     def is_done(job: Job) -> bool:
         entry = old["notebooks"].get(job.name, {"status": "unknown"})

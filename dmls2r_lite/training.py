@@ -210,7 +210,7 @@ def train(
             mined = torch.cat([positives[anchors], negatives[anchors]], dim=1)
             z_anchors = network.embed(x_labeled[anchors], unit_norm=embedding == "unit")
             z_mined = network.embed(x_unlabeled[mined.flatten()], unit_norm=embedding == "unit")
-            z_positives, z_negatives = z_mined.view(*mined.shape, -1).split(k, dim=1)
+            z_positives, z_negatives = z_mined.view(*mined.shape, -1).split(int(k), dim=1)
             yield ranked_list_loss(
                 z_anchors, z_positives, z_negatives, boundary, margin, temperature, weighting, weight_gradient
             )
@@ -263,5 +263,6 @@ def train(
 
 def _batches(n: int, batch_size: int, max_batches: int, rng: np.random.Generator) -> Iterable[Tensor]:
     """0 ... n - 1 in random order, cut into batches; only as many as will be used are drawn."""
+    batch_size, max_batches = int(batch_size), int(max_batches)  # NumPy's overflow, and PyTorch refuses them
     drawn = rng.choice(n, size=min(n, batch_size * max_batches), replace=False)
     return torch.from_numpy(drawn).split(batch_size)
