@@ -1,6 +1,9 @@
 # Each target does all set-up by itself: a machine needs make and Python 3.11 or newer, with venv.
 PYTHON = python3
 BIN = .venv/bin
+ifdef DMLS2R_DATA
+export DMLS2R_DATA := $(abspath $(DMLS2R_DATA))  # kernels run in another folder
+endif
 NOTEBOOKS = notebooks/[0-9][0-9]_*.ipynb
 UNSTABLE = metadata.papermill metadata.language_info.version cell.metadata.papermill cell.metadata.execution \
 	cell.metadata.lines_to_next_cell

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import itertools
 import logging
+import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,23 +29,59 @@ TYPES: dict[str, click.ParamType[Any]] = {
 @click.version_option(package_name="dmls2r-lite", prog_name="dmls2r")
 def main() -> None:
     """Learn semi-supervised deep metric regression (DML-S2R), notebook by notebook."""
+    folder = os.environ.get("DMLS2R_DATA")
+    if folder:  # notebooks run in a folder of their own
+        os.environ["DMLS2R_DATA"] = os.path.abspath(folder)
 
 
-@main.command()
-def datasets() -> None:
-    """List the datasets that can be run."""
-    from .data import DATASET_NAMES, load_dataset
+@main.group(invoke_without_command=True)
+@click.pass_context
+def datasets(context: click.Context) -> None:
+    """List the datasets that have a name, and whether their files are here."""
+    from . import uci
+    from .catalog import DATASETS
     from .report import align
 
-    known = [load_dataset(name) for name in DATASET_NAMES]
-    rows = [(data.name, *map(str, data.features.shape), data.target_label) for data in known]
-    heading, *lines = align([("name", "rows", "columns", "target"), *rows])
+    if context.invoked_subcommand:
+        return
+    rows = [("name", "rows", "columns", "target", "here")]
+    for name, known in DATASETS.items():
+        target = f"{known.target} [{known.unit}]"
+        here = "no" if name in uci.FILES and _or_fail(uci.find, name) is None else "yes"
+        rows.append((name, str(known.n_rows), str(known.n_features), target, here))
+    heading, *lines = align(rows)
     width = shutil.get_terminal_size().columns
     click.echo(heading)
-    for line, data in zip(lines, known, strict=True):
-        text = f"{data.source}. {data.note}"
+    for line, (name, known) in zip(lines, DATASETS.items(), strict=True):
+        text = f"{known.source}. Licence: {known.licence}. {known.note}"
+        if line.endswith("no"):
+            text += f" To get it: dmls2r datasets fetch {name}"
         click.echo(line)
         click.echo(click.wrap_text(text, width, initial_indent="    ", subsequent_indent="    "))
+    click.echo("\nA table of your own runs too: dmls2r run path/to/file.csv -p target COLUMN")
+
+
+@datasets.command()
+@click.argument("name")
+def fetch(name: str) -> None:
+    """Get the dataset NAME from UCI, unless it is here."""
+    from . import uci
+    from .catalog import DATASETS
+
+    if name not in uci.FILES:
+        known = f"{name} needs no file" if name in DATASETS else f"unknown dataset {name!r}"
+        raise click.ClickException(f"{known}; from UCI come {', '.join(uci.FILES)}")
+    path = _or_fail(uci.find, name) or _or_fail(uci.fetch, name)
+    _or_fail(uci.read, name, path)
+    click.echo(f"{name} is in {path}")
+
+
+def _or_fail(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function, and end the command with its message if it refuses."""
+    try:
+        return function(*args)
+    except (OSError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
 
 
 @main.command()
@@ -77,7 +114,11 @@ def run(
     only: tuple[str, ...],
     notebooks_dir: Path | None,
 ) -> None:
-    """Run all numbered notebooks for each DATASET (default: boston; see `dmls2r datasets`)."""
+    """Run all numbered notebooks for each DATASET: a name (see `dmls2r datasets`) or a file.
+
+    A file is a CSV or Parquet table; -p target COLUMN says what to estimate. Without any DATASET
+    they run for boston.
+    """
     from .runner import run_jobs
 
     for name in ("papermill", "traitlets"):  # they would repeat what is said here
@@ -85,7 +126,7 @@ def run(
     notebooks = _find_notebooks(notebooks_dir, only)
     if str(output_dir) == ".":
         raise click.ClickException("--output-dir must be a folder of its own, got the current one")
-    jobs = _plan(list(dict.fromkeys(datasets)) or ["boston"], notebooks, dict(given))
+    jobs = _plan(list(dict.fromkeys(datasets)) or ["boston"], notebooks, dict(given), output_dir)
     try:
         all_went_well = run_jobs(jobs, output_dir)
     except KeyboardInterrupt:
@@ -115,18 +156,24 @@ def _find_notebooks(folder: Path | None, only: Sequence[str]) -> list[Path]:
     return [path for path in found if not numbers or path.name[:2] in numbers]
 
 
-def _plan(datasets: Sequence[str], notebooks: Sequence[Path], given: dict[str, str]) -> list[Any]:
+def _plan(
+    datasets: Sequence[str], notebooks: Sequence[Path], given: dict[str, str], output_dir: Path
+) -> list[Any]:
     """Check datasets and parameters for every notebook, before anything runs or is written."""
-    from .data import DATASET_NAMES
+    from .catalog import DATASETS
+    from .data import is_path
     from .notebook import check_parameters
     from .report import align
     from .runner import Job
 
     for dataset in datasets:
-        if dataset not in DATASET_NAMES:
-            raise click.ClickException(f"unknown dataset {dataset!r}; known are {', '.join(DATASET_NAMES)}")
-    if "dataset" in given:
-        raise click.ClickException(f"give the dataset as an argument: dmls2r run {given['dataset']}")
+        if dataset not in DATASETS and not is_path(dataset):
+            raise click.ClickException(
+                f"unknown dataset {dataset!r}; known are {', '.join(DATASETS)}, or give the path of a file"
+            )
+    for name, instead in {"dataset": "an argument: dmls2r run", "output_dir": "--output-dir"}.items():
+        if name in given:
+            raise click.ClickException(f"give the {name} as {instead} {given[name]}")
 
     known = {path: _inspect(path) for path in notebooks}
     unknown = [name for name in given if not any(name in parameters for parameters in known.values())]
@@ -143,19 +190,26 @@ def _plan(datasets: Sequence[str], notebooks: Sequence[Path], given: dict[str, s
         )
 
     jobs = []
-    for dataset, path in itertools.product(datasets, notebooks):
-        injected = {
-            name: _convert(known[path][name], text)
-            for name, text in {"dataset": dataset, **given}.items()
-            if name in known[path]
-        }
-        parameters = {name: p["default"] for name, p in known[path].items()} | injected
-        if "dataset" in parameters:
-            try:
-                check_parameters(**parameters)
-            except (TypeError, ValueError) as error:
-                raise click.ClickException(f"{dataset}, {path.stem}: {error}") from error
-        jobs.append(Job(dataset, path, injected, parameters))
+    for dataset in datasets:
+        source = dataset if dataset in DATASETS else str(Path(dataset).resolve())
+        name = dataset if dataset in DATASETS else Path(dataset).name.partition(".")[0]
+        texts = {**given, "dataset": source, "output_dir": str((output_dir / name).resolve())}
+        for path in notebooks:
+            injected = {
+                key: _convert(known[path][key], text) for key, text in texts.items() if key in known[path]
+            }
+            parameters = {key: p["default"] for key, p in known[path].items()} | injected
+            label = ""
+            if "dataset" in parameters:
+                to_check = {key: value for key, value in parameters.items() if key != "output_dir"}
+                try:
+                    data = check_parameters(**to_check, needs_targets=_needs_targets(path))
+                except (TypeError, ValueError, OSError) as error:
+                    raise click.ClickException(f"{dataset}, {path.stem}: {error}") from error
+                label = data.target_label
+                if path == notebooks[0] and name != source:
+                    click.echo(f"{dataset}: {data.note}", err=True)
+            jobs.append(Job(name, source, label, path, injected, parameters))
     return jobs
 
 
@@ -174,6 +228,11 @@ def _inspect(path: Path) -> dict[str, dict[str, Any]]:
     except Exception as error:  # a file can be broken in many ways
         raise click.ClickException(f"cannot read the parameters of {path}: {error}") from error
     return parameters
+
+
+def _needs_targets(path: Path) -> bool:
+    """Whether a notebook leaves out samples without a target: it says so to `check_parameters`."""
+    return "needs_targets=True" in path.read_text(encoding="utf-8")
 
 
 def _convert(parameter: dict[str, Any], text: str) -> Any:

@@ -5,32 +5,51 @@ from __future__ import annotations
 import json
 import math
 import numbers
-from typing import Any
+import warnings
+from typing import Any, Literal
 
 from IPython.display import display
 
-from .data import Dataset, check_test_set_is_left, load_dataset
+from .data import Dataset, check_split_sizes, load_dataset
 
 RESULTS_MIME = "application/vnd.dmls2r.results+json"
 
-_AT_LEAST = {"n_labeled": 2, "n_unlabeled": 1, "seed": 0, "n_seeds": 2, "k": 1, "n_epochs": 1}
+_AT_LEAST = {
+    "n_labeled": 2, "n_unlabeled": 0, "seed": 0, "n_seeds": 2, "n_repeats": 2, "k": 1, "n_epochs": 1,
+}  # fmt: skip
 _AT_MOST = 2**31  # seeds count up from here, and NumPy's legacy generators end at 2**32
 _NUMBERS = ("boundary", "margin", "temperature")
 _CHOICES = {"mining_mode": ("absolute", "signed")}
 
 
-def check_parameters(*, dataset: str, drop_columns: str = "", **parameters: Any) -> Dataset:
+def check_parameters(
+    *,
+    dataset: str,
+    target: str = "",
+    drop_columns: str = "",
+    missing: Literal["drop", "as_published"] = "drop",
+    needs_targets: bool = False,
+    **parameters: Any,
+) -> Dataset:
     """Check the parameters of a notebook before anything is computed, and load its dataset.
 
     Parameters
     ----------
     dataset : str
-        A name that `load_dataset` knows.
+        A name or path that `load_dataset` knows.
+    target : str, default=""
+        The column to estimate, if it is not the dataset's own.
     drop_columns : str, default=""
         Columns to leave out, separated by commas.
+    missing : {"drop", "as_published"}, default="drop"
+        See `load_dataset`.
+    needs_targets : bool, default=False
+        Whether to leave out samples whose target is not known: for lessons that compare what they
+        do with the truth.
     **parameters
-        Any of `n_labeled`, `n_unlabeled`, `seed`, `n_seeds`, `k`, `n_epochs`, `boundary`,
-        `margin`, `temperature`, `mining_mode`.
+        Any of `n_labeled`, `n_unlabeled`, `seed`, `n_seeds`, `n_repeats`, `k`, `n_epochs`,
+        `boundary`, `margin`, `temperature`, `mining_mode`. With `n_unlabeled` 0 the dataset's own
+        number is checked.
 
     Returns
     -------
@@ -42,8 +61,10 @@ def check_parameters(*, dataset: str, drop_columns: str = "", **parameters: Any)
         If a value has the wrong type or a parameter is unknown.
     ValueError
         If a value is out of range, alone or together with others.
+    OSError
+        If a file is missing, may not be read or cannot be downloaded.
     """
-    for name, value in {"dataset": dataset, "drop_columns": drop_columns}.items():
+    for name, value in {"dataset": dataset, "target": target, "drop_columns": drop_columns}.items():
         if not isinstance(value, str):
             raise TypeError(f"{name} must be a string, got {value!r}")
     for name, value in parameters.items():
@@ -61,16 +82,25 @@ def check_parameters(*, dataset: str, drop_columns: str = "", **parameters: Any)
         else:
             raise TypeError(f"unknown parameter {name!r}")
 
-    data = load_dataset(dataset, [column.strip() for column in drop_columns.split(",") if column.strip()])
-    check_test_set_is_left(data, parameters.get("n_labeled", 2), parameters.get("n_unlabeled", 1))
-    if parameters.get("k", 1) > parameters.get("n_unlabeled", math.inf):
-        raise ValueError(f"k must not exceed n_unlabeled, {parameters['n_unlabeled']}, got {parameters['k']}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # they are in the dataset's note too
+        data = load_dataset(dataset, _split(drop_columns), target=target or None, missing=missing)
+    data = data.with_known_targets() if needs_targets else data
+    if {"n_labeled", "n_unlabeled", "k"} & parameters.keys():
+        n_unlabeled = parameters.get("n_unlabeled") or data.n_unlabeled
+        check_split_sizes(data, parameters.get("n_labeled", 2), n_unlabeled)
+        if parameters.get("k", 1) > n_unlabeled:
+            raise ValueError(f"k must not exceed n_unlabeled, {n_unlabeled}, got {parameters['k']}")
     boundary, margin = parameters.get("boundary", math.inf), parameters.get("margin", 0)
     if boundary <= 0:
         raise ValueError(f"boundary must be above 0, got {boundary}")
     if not 0 <= margin <= boundary:
         raise ValueError(f"margin must be between 0 and boundary, {boundary}, got {margin}")
     return data
+
+
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
 
 
 def _check_number(name: str, value: Any, kind: Any, wording: str) -> None:

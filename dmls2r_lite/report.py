@@ -87,7 +87,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
     """A results.json, or None if there is none that `dmls2r run` has written."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        keys = {"dataset", "target", "complete", "versions", "notebooks"}
+        keys = {"dataset", "source", "target", "complete", "versions", "notebooks"}
         in_entry = {"status", "path", "html", "seconds", "given", "parameters", "fingerprint", "results"}
         fits = keys <= record.keys() and all(in_entry <= e.keys() for e in record["notebooks"].values())
         return record if fits else None

@@ -20,7 +20,6 @@ import nbformat
 from filelock import FileLock, Timeout
 from papermill import PapermillExecutionError, execute_notebook
 
-from .data import load_dataset
 from .report import align, collect_results, format_results, is_index, make_index, read_record, to_html
 
 PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "dmls2r-lite")
@@ -33,6 +32,11 @@ class Job:
     Attributes
     ----------
     dataset : str
+        Its name, also that of its folder.
+    source : str
+        The same, or the path of a file.
+    target : str
+        With its unit.
     notebook : Path
     injected : dict
         The parameters that replace the notebook's defaults.
@@ -41,6 +45,8 @@ class Job:
     """
 
     dataset: str
+    source: str
+    target: str
     notebook: Path
     injected: dict[str, Any]
     parameters: dict[str, Any]
@@ -55,7 +61,10 @@ class Job:
         cells = nbformat.read(self.notebook, as_version=4).cells
         files = [path for path in Path(__file__).parent.rglob("*") if path.suffix in (".py", ".csv")]
         code = [path.read_text(encoding="utf-8") for path in sorted(files)]
-        return _digest([self.parameters, [(cell.cell_type, cell.source) for cell in cells], code, versions()])
+        status = os.stat(self.source) if self.source != self.dataset else None
+        table = (status.st_size, status.st_mtime_ns) if status else None
+        text = [(cell.cell_type, cell.source) for cell in cells]
+        return _digest([self.parameters, text, code, versions(), table])
 
 
 def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
@@ -73,6 +82,10 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
         Whether all notebooks ran to their end.
     """
     folders = {job.dataset: output_dir / job.dataset for job in jobs}
+    sources = dict.fromkeys((job.dataset, job.source) for job in jobs)
+    for (name, source), (other_name, other) in itertools.combinations(sources, 2):
+        if name == other_name:
+            raise click.ClickException(f"{source} and {other} would both be written to {output_dir / name}")
     with ExitStack() as locks:
         for folder in folders.values():
             folder.mkdir(parents=True, exist_ok=True)
@@ -88,7 +101,7 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
         if not is_index(index):
             _keep_foreign(index)
         records = {
-            dataset: _open_record(folder, dataset, [job for job in jobs if job.dataset == dataset])
+            dataset: _open_record(folder, [job for job in jobs if job.dataset == dataset])
             for dataset, folder in folders.items()
         }
         for job in jobs:
@@ -115,13 +128,15 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
     return all(entry["status"] == "ok" for _, entry in entries)
 
 
-def _open_record(folder: Path, dataset: str, jobs: Sequence[Job]) -> dict[str, Any]:
+def _open_record(folder: Path, jobs: Sequence[Job]) -> dict[str, Any]:
     """What results.json says, less the notebooks that are to run (again)."""
     path = folder / "results.json"
     old = read_record(path)
     if old is None:
         _keep_foreign(path)
-        old = {"notebooks": {}, "complete": True}
+        old = {"notebooks": {}, "complete": True, "source": jobs[0].source}
+    if old["source"] != jobs[0].source:
+        raise click.ClickException(f"{folder} has the results of {old['source']}: give another --output-dir")
 
     def is_done(job: Job) -> bool:
         entry = old["notebooks"].get(job.name, {"status": "unknown"})
@@ -136,8 +151,9 @@ def _open_record(folder: Path, dataset: str, jobs: Sequence[Job]) -> dict[str, A
 
     to_run = {job.name for job in jobs if not is_done(job)}
     return {
-        "dataset": dataset,
-        "target": load_dataset(dataset).target_label,
+        "dataset": jobs[0].dataset,
+        "source": jobs[0].source,
+        "target": jobs[0].target,
         "complete": False,  # until the whole run is
         "versions": versions(),
         "notebooks": {name: entry for name, entry in old["notebooks"].items() if name not in to_run},
@@ -181,7 +197,7 @@ def _run_notebook(job: Job, folder: Path) -> dict[str, Any]:
         "path": path.name,
         "html": html.name,
         "seconds": seconds,
-        "given": {name: value for name, value in job.injected.items() if name != "dataset"},
+        "given": {k: v for k, v in job.injected.items() if k not in ("dataset", "output_dir")},
         "parameters": job.parameters,
         "fingerprint": fingerprint,
         "results": collect_results(nb),

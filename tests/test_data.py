@@ -9,8 +9,11 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from dmls2r_lite.data import DATASET_NAMES, Dataset, load_dataset, make_scaler, split_dataset
+from dmls2r_lite import uci
+from dmls2r_lite.catalog import DATASETS
+from dmls2r_lite.data import Dataset, load_dataset, make_scaler, split_dataset
 
+BUNDLED = [name for name in DATASETS if name not in uci.FILES]
 PARTS = ("labeled", "unlabeled", "test")
 
 
@@ -65,7 +68,7 @@ class TestDatasets:
         assert noise.mean() == pytest.approx(0, abs=0.02)
         assert noise.std() == pytest.approx(0.1, rel=0.1)
 
-    @pytest.mark.parametrize("name", DATASET_NAMES)
+    @pytest.mark.parametrize("name", BUNDLED)
     def test_all_are_numbers_and_the_same_each_time(self, name):
         data, again = load_dataset(name), load_dataset(name)
         assert data.name == name
@@ -84,7 +87,8 @@ class TestDatasets:
     @pytest.mark.parametrize(
         ("name", "drop_columns", "message"),
         [
-            ("iris", (), "dataset must be one of boston, diabetes, friedman, toy, got 'iris'"),
+            ("iris", (), "dataset must be one of boston, superconductivity, air_quality, diabetes, friedman, toy or"),
+            ("iris", (), "or the path of a file, got 'iris'"),
             ("toy", ["x1", "x9"], "drop_columns must name columns of toy (x1, x2), got x9"),
             ("toy", [3], "drop_columns must name columns of toy (x1, x2), got 3"),
             ("toy", ["x1", "x2"], "drop_columns must leave at least one column, got all of them"),

@@ -1,0 +1,418 @@
+"""Anybody's table: read from a file of any dialect, described column by column, turned into numbers."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from zipfile import BadZipFile, ZipFile
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+from sklearn.base import TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+
+MAX_CATEGORIES = 20  # 0/1 columns made of one column; rarer categories share the last of them
+EPOCH = pd.Timestamp(1970, 1, 1)
+MISSING = ("?", "-", ".")  # read as missing besides what pandas takes for missing
+_SUFFIXES = (".csv", ".tsv", ".txt", ".parquet")
+_MAGIC = {b"PK\x03\x04": "zip", b"\x1f\x8b": "gzip", b"PAR1": "Parquet"}
+_SEPARATORS = (",", ";", "\t", "|")
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.IGNORECASE)
+_COMMA_NUMBER = re.compile(r"\s*[+-]?(\d+,\d*|,\d+)(e[+-]?\d+)?\s*", re.IGNORECASE)
+_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ]\d{1,2}[:.]\d{2}\S*)?")
+_TIME = re.compile(r"\d{1,2}(:\d{2}|[:.]\d{2}[:.]\d{2})")
+_DATE_FORMATS = [
+    f"%{first}{mark}%{second}{mark}%Y{time}"
+    for first, second in ("dm", "md")  # where both would do, the day comes first
+    for mark in "./-"
+    for time in ("", " %H:%M", " %H:%M:%S")
+]
+
+
+def read_table(path: str | Path, drop_columns: Sequence[str] = ()) -> pd.DataFrame:
+    """Read a CSV file of any dialect, or a Parquet file.
+
+    Separator (comma, semicolon, tab, bar), decimal mark, quotes and encoding of a CSV file are found
+    out; it may be packed as .gz or .zip. Empty cells and ?, -, ., NA and the like are missing values.
+    Columns of dates or times of day are recognised. Rows without any value are left out.
+
+    Parameters
+    ----------
+    path : str or Path
+        Ends in .csv, .tsv, .txt or .parquet, perhaps with .gz or .zip after it.
+    drop_columns : sequence of str, default=()
+        Columns to leave out, before they are checked.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns are float, bool, datetime64, timedelta64 or text. The index counts the rows of the
+        file from 0.
+
+    Raises
+    ------
+    OSError
+        If there is no such file, or it may not be read.
+    ValueError
+        If it is not what its name says, or damaged; if columns have no name or the same one; if a
+        column of numbers holds something else too, infinity for example.
+    """
+    path = Path(path)
+    name, content = _unpack(path)
+    if name.endswith(".parquet"):
+        try:
+            table = pd.read_parquet(io.BytesIO(content))
+        except Exception as error:  # pyarrow raises many kinds
+            raise ValueError(f"{path} is not a Parquet file, or damaged: {error}") from error
+        table = table.reset_index(drop=isinstance(table.index, pd.RangeIndex))
+    else:
+        table = _parse_csv(path, content)
+    names = [str(column).strip() for column in table.columns]
+    _check_names(path, names)
+    _check_columns_exist(path, drop_columns, names)
+    table.columns = names
+    table = table.drop(columns=list(drop_columns))
+    table = pd.DataFrame({column: _recognise(path, column, table[column]) for column in table.columns})
+    table = table.dropna(how="all")
+    if len(table) < 3:
+        raise ValueError(f"{path} must hold 3 rows or more below the line of names, got {len(table)}")
+    return table
+
+
+def _check_columns_exist(path: Path, named: Sequence[str], columns: Sequence[str]) -> None:
+    unknown = [column for column in named if column not in columns]
+    if unknown:
+        raise ValueError(
+            f"drop_columns must name columns of {path.name} ({', '.join(columns)}), got {', '.join(unknown)}"
+        )
+
+
+def _unpack(path: Path) -> tuple[str, bytes]:
+    """Name and content of the table in a file: of itself, or of the only one that is packed in it."""
+    if path.is_dir():
+        raise IsADirectoryError(f"dataset must be a file, but {path} is a folder")
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    name = path.name.lower()
+    packed = name.endswith((".gz", ".zip"))
+    if not name.removesuffix(".gz").removesuffix(".zip").endswith(_SUFFIXES) and not name.endswith(".zip"):
+        raise ValueError(
+            f"{path} must end in {', '.join(_SUFFIXES)}, perhaps with .gz or .zip after it; "
+            "save a spreadsheet as CSV first"
+        )
+    try:
+        content = path.read_bytes()
+    except PermissionError as error:
+        raise PermissionError(f"{path} may not be read: permission denied") from error
+    kind = next((kind for magic, kind in _MAGIC.items() if content.startswith(magic)), "text")
+    expected = {".gz": "gzip", ".zip": "zip", ".parquet": "Parquet"}.get(path.suffix.lower(), "text")
+    if kind != expected and not (packed and content == b""):
+        raise ValueError(f"{path} is not what its name says: by its first bytes it is a {kind} file")
+    try:
+        if kind == "gzip":
+            return name.removesuffix(".gz"), gzip.decompress(content)
+        if kind == "zip":
+            return _unpack_zip(path, content)
+    except (BadZipFile, EOFError, zlib.error, OSError, NotImplementedError, RuntimeError) as error:
+        raise ValueError(f"{path} is damaged or cut off: {error}") from error
+    return name, content
+
+
+def _unpack_zip(path: Path, content: bytes) -> tuple[str, bytes]:
+    with ZipFile(io.BytesIO(content)) as archive:
+        names = [name for name in archive.namelist() if not name.endswith("/")]
+        for name in names:
+            if name.startswith("/") or ".." in re.split(r"[/\\]", name) or re.match(r"[a-zA-Z]:", name):
+                raise ValueError(f"{path} holds {name!r}, which would lie outside of its folder: not read")
+        tables = [name for name in names if name.lower().endswith(_SUFFIXES) and "__MACOSX" not in name]
+        if len(tables) != 1:
+            raise ValueError(f"{path} must hold one table, got {', '.join(names) or 'none'}")
+        return tables[0].lower(), archive.read(tables[0])
+
+
+def _parse_csv(path: Path, content: bytes) -> pd.DataFrame:
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
+    elif b"\0" in content[: 2**16]:
+        raise ValueError(f"{path} is not what its name says: it is not text")
+    else:
+        encoding = "utf-8-sig"
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError:  # what spreadsheets on Windows write
+        text = content.decode("cp1252", errors="replace")
+    separator, quote = _find_dialect(text)
+    header = next(
+        csv.reader([text.lstrip("\r\n").partition("\n")[0]], delimiter=separator, quotechar=quote), []
+    )
+    _check_names(path, [name.strip() for name in header])
+
+    def parse(decimal: str) -> pd.DataFrame:
+        try:
+            return pd.read_csv(
+                io.StringIO(text),
+                sep=separator,
+                quotechar=quote,
+                decimal=decimal,
+                na_values=list(MISSING),
+                skipinitialspace=True,
+                float_precision="round_trip",
+                low_memory=False,
+            )
+        except (ValueError, csv.Error) as error:  # pandas' own are among them
+            raise ValueError(f"{path} cannot be read as a table: {error}") from error
+
+    table = parse(".")
+    if not isinstance(table.index, pd.RangeIndex):
+        raise ValueError(
+            f"{path} has {len(header)} names in its first line, but more values in the next ones"
+        )
+    with_commas = [column for column in table if _all_match(table[column], _COMMA_NUMBER, _NUMBER)]
+    if with_commas:
+        with_points = [column for column in table if types.is_numeric_dtype(table[column])]
+        table = parse(",")
+        lost = [column for column in with_points if not types.is_numeric_dtype(table[column])]
+        if lost:
+            raise ValueError(
+                f"{path} mixes decimal marks: comma in column {with_commas[0]!r}, point in column {lost[0]!r}"
+            )
+    return table
+
+
+def _find_dialect(text: str) -> tuple[str, str]:
+    """The separator that cuts most lines into as many fields as the first, and the quotation mark."""
+    lines = text[: 2**17].splitlines()[:500]
+    if len(text) > 2**17:
+        lines = lines[:-1]
+    quote = "'" if lines and lines[0].lstrip("\ufeff").startswith("'") else '"'
+
+    def score(separator: str) -> tuple[float, int]:
+        try:
+            widths = [len(row) for row in csv.reader(lines, delimiter=separator, quotechar=quote) if row]
+        except csv.Error:
+            return 0.0, 0
+        if not widths or widths[0] < 2:
+            return 0.0, 0
+        return sum(width == widths[0] for width in widths) / len(widths), widths[0]
+
+    return max(_SEPARATORS, key=score), quote
+
+
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    given = [name for name in names if name]
+    repeated = sorted({name for name in given if given.count(name) > 1})
+    if repeated:
+        raise ValueError(f"{path} has more than one column named {', '.join(repeated)}: rename them")
+    if given and all(_NUMBER.fullmatch(name) for name in given):
+        raise ValueError(
+            f"{path} must have the names of its columns in the first line, got {', '.join(given[:5])}"
+        )
+
+
+def _all_match(column: pd.Series, needed: re.Pattern[str], allowed: re.Pattern[str]) -> bool:
+    """Whether all texts in a column match one of two patterns, and at least one the first."""
+    if not _is_text(column):
+        return False
+    values = column.dropna().astype(str).unique()
+    matches = [bool(needed.fullmatch(value)) for value in values]
+    return any(matches) and all(
+        m or allowed.fullmatch(value) for m, value in zip(matches, values, strict=True)
+    )
+
+
+def _is_text(column: pd.Series) -> bool:
+    return column.dtype == object or types.is_string_dtype(column.dtype)
+
+
+def _recognise(path: Path, name: str, column: pd.Series) -> pd.Series:
+    """The column as float, bool, datetime64, timedelta64 or text, whichever it is."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
+    known = column.dropna()
+    if types.is_bool_dtype(column) and len(known) == len(column):
+        return column.astype(bool)
+    if types.is_numeric_dtype(column) and not types.is_bool_dtype(column):
+        values = column.astype(float)
+        if np.isinf(values).any():
+            row = np.flatnonzero(np.isinf(values))[0]
+            raise ValueError(
+                f"{path}: column {name!r} must be finite, got {values.iloc[row]} in row {row + 1}"
+            )
+        return values
+    if types.is_datetime64_any_dtype(column):
+        return column.dt.tz_convert(None) if getattr(column.dt, "tz", None) else column
+    if types.is_timedelta64_dtype(column):
+        return column
+    if known.map(lambda value: isinstance(value, (list, dict, np.ndarray, bytes))).any():
+        raise ValueError(f"{path}: column {name!r} must hold one value per cell, got {known.iloc[0]!r}")
+    if known.empty:
+        return column.astype(float)
+    texts = known.astype(str)
+    distinct = texts.unique()
+    if all(map(_TIME.fullmatch, distinct)):
+        clock = texts.str.replace(".", ":").where(texts.str.count("[:.]") == 2, texts + ":00")
+        return pd.to_timedelta(clock).reindex(column.index)
+    if all(map(_DATE.fullmatch, distinct)):
+        dates = _parse_dates(texts)
+        if dates is not None:
+            return dates.reindex(column.index)
+    numbers = [value for value in distinct if _NUMBER.fullmatch(value) or _COMMA_NUMBER.fullmatch(value)]
+    if len(numbers) == len(distinct) and not any(
+        map(_COMMA_NUMBER.fullmatch, distinct)
+    ):  # decimals of Parquet
+        return pd.to_numeric(texts).astype(float).reindex(column.index)
+    if texts.isin(numbers).mean() > 0.9:
+        others = [value for value in distinct if value not in set(numbers)] or [
+            next(filter(pattern.fullmatch, numbers)) for pattern in (_NUMBER, _COMMA_NUMBER)
+        ]
+        row = int(np.flatnonzero(column.astype(str) == others[0])[0]) + 1
+        raise ValueError(
+            f"{path}: column {name!r} holds numbers, but also {', '.join(map(repr, others[:3]))} "
+            f"(row {row}); correct that, or leave the column out with drop_columns"
+        )
+    return texts.astype(object).reindex(column.index)
+
+
+def _parse_dates(texts: pd.Series) -> pd.Series | None:
+    has_zone = bool(texts.str.contains(r":\d{2}\S*(?:Z|[+-]\d{2}:?\d{2})$").any())
+    for date_format in ("ISO8601", *_DATE_FORMATS):
+        try:
+            dates = pd.to_datetime(texts, format=date_format, utc=has_zone)
+        except ValueError:
+            continue
+        return dates.dt.tz_localize(None) if has_zone else dates
+    return None
+
+
+def describe_columns(features: pd.DataFrame) -> pd.DataFrame:
+    """What each column holds, what `make_preprocessor` does with it, and what to look out for.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per column: `kind` (number, category, date or time), `missing` (rows without a value),
+        `distinct` (different values), `treatment`, `warning`. A treatment that starts with "left
+        out" means that the column does not take part.
+    """
+    rows = [_describe(features[column]) for column in features]
+    columns = ["kind", "missing", "distinct", "treatment", "warning"]
+    return pd.DataFrame(rows, index=features.columns.rename("column"), columns=columns)
+
+
+def _describe(column: pd.Series) -> tuple[str, int, int, str, str]:
+    n_missing, n_distinct, n_known = int(column.isna().sum()), column.nunique(), int(column.notna().sum())
+    warning = ""
+    if types.is_datetime64_any_dtype(column):
+        kind, treatment = "date", "days since 1970"
+    elif types.is_timedelta64_dtype(column):
+        kind, treatment = "time", "hours"
+    elif types.is_numeric_dtype(column) and not types.is_bool_dtype(column):
+        kind, treatment = "number", "kept"
+        if n_distinct == len(column) and (column % 1 == 0).all() and n_distinct > MAX_CATEGORIES:
+            warning = "whole numbers, different in every row: an identifier?"
+    else:
+        n_levels = n_distinct + (n_missing > 0)
+        kind, treatment = "category", f"{min(n_levels, MAX_CATEGORIES)} columns of 0 and 1"
+        if n_levels > MAX_CATEGORIES:
+            treatment += f", one of them for the {n_levels - MAX_CATEGORIES + 1} rarest"
+    if n_distinct == 0:
+        treatment = "left out: no value in any row"
+    elif n_distinct == 1 and n_missing == 0:
+        treatment = "left out: the same in every row"
+    elif kind == "category" and n_distinct > max(MAX_CATEGORIES, n_known / 2):
+        treatment = "left out: text that hardly repeats"
+        warning = f"{n_distinct} different texts in {n_known} rows: an identifier, or free text?"
+    elif n_missing:
+        gaps = "missing: a category of its own" if kind == "category" else "missing: the median"
+        treatment = f"{treatment}; {gaps}"
+    return kind, n_missing, n_distinct, treatment, warning
+
+
+def needs_preprocessing(features: pd.DataFrame) -> bool:
+    """Whether any column is not of numbers, or has gaps."""
+    return not all(types.is_float_dtype(dtype) for dtype in features.dtypes) or bool(
+        features.isna().any(axis=None)
+    )
+
+
+def make_preprocessor(features: pd.DataFrame) -> ColumnTransformer:
+    """Turn a table's columns into numbers without gaps, as `describe_columns` says; not fitted.
+
+    Fitted on training rows it can be used for any others: a category that these did not have counts
+    as a rare one or as none, a missing value gets the median of the training rows.
+
+    Parameters
+    ----------
+    features : pandas.DataFrame
+        Decides what kind each column is of.
+
+    Returns
+    -------
+    sklearn.compose.ColumnTransformer
+        Gives data frames. A category makes a column ``name=value``.
+    """
+    described = describe_columns(features)
+    kept = described[~described["treatment"].str.startswith("left out")]
+
+    def of_kind(kind: str) -> list[str]:
+        return kept.index[kept["kind"] == kind].tolist()
+
+    def by(function: Callable[[pd.DataFrame], pd.DataFrame], then: TransformerMixin) -> Pipeline:
+        return make_pipeline(FunctionTransformer(function, feature_names_out="one-to-one"), then)
+
+    median = SimpleImputer(strategy="median", keep_empty_features=True)
+    one_hot = OneHotEncoder(
+        max_categories=MAX_CATEGORIES,
+        handle_unknown="infrequent_if_exist",
+        sparse_output=False,
+        feature_name_combiner=_name_of_category,
+    )
+    return ColumnTransformer(
+        [
+            ("number", by(_to_numbers, median), of_kind("number")),
+            ("date", by(_to_days, median), of_kind("date")),
+            ("time", by(_to_hours, median), of_kind("time")),
+            ("category", by(_to_texts, one_hot), of_kind("category")),
+        ],
+        verbose_feature_names_out=False,
+    ).set_output(transform="pandas")
+
+
+def _to_numbers(X: pd.DataFrame) -> pd.DataFrame:
+    return _convert(X, lambda column: pd.to_numeric(column).astype(float), "numbers")
+
+
+def _to_days(X: pd.DataFrame) -> pd.DataFrame:
+    return _convert(X, lambda column: (pd.to_datetime(column) - EPOCH) / pd.Timedelta("1D"), "dates")
+
+
+def _to_hours(X: pd.DataFrame) -> pd.DataFrame:
+    return _convert(X, lambda column: pd.to_timedelta(column) / pd.Timedelta("1h"), "times")
+
+
+def _to_texts(X: pd.DataFrame) -> pd.DataFrame:
+    return X.astype(str).astype(object).where(X.notna(), np.nan)
+
+
+def _convert(X: pd.DataFrame, convert: Callable[[pd.Series], pd.Series], kind: str) -> pd.DataFrame:
+    converted = {}
+    for column in X:
+        try:
+            converted[column] = convert(X[column])
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"column {column!r} must hold {kind}, as in training: {error}") from error
+    return pd.DataFrame(converted, index=X.index)
+
+
+def _name_of_category(column: str, category: str | float) -> str:
+    return f"{column}={'(missing)' if pd.isna(category) else category}"
