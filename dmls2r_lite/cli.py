@@ -165,6 +165,7 @@ def _plan(
     from .notebook import check_parameters
     from .report import align
     from .runner import Job
+    from .tables import table_name
 
     for dataset in datasets:
         if dataset not in DATASETS and not is_path(dataset):
@@ -192,7 +193,7 @@ def _plan(
     jobs = []
     for dataset in datasets:
         source = dataset if dataset in DATASETS else str(Path(dataset).resolve())
-        name = dataset if dataset in DATASETS else Path(dataset).name.partition(".")[0]
+        name = dataset if dataset in DATASETS else table_name(dataset)
         texts = {**given, "dataset": source, "output_dir": str((output_dir / name).resolve())}
         for path in notebooks:
             injected = {

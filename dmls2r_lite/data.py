@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardSca
 from sklearn.utils import check_scalar
 
 from .catalog import DATASETS, SENTINEL
-from .tables import describe_columns, make_preprocessor, needs_preprocessing, read_table
+from .tables import describe_columns, make_preprocessor, needs_preprocessing, read_table, table_name
 
 Scaling = Literal["minmax", "standard", "none"]
 
@@ -41,6 +41,8 @@ class Dataset:
         What a user should know before using it.
     n_unlabeled : int
         How many unlabeled samples the paper has, or what else is usual with this dataset.
+    columns : pandas.DataFrame, optional
+        What the columns hold and what is done with them, see `describe_columns`.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Dataset:
     source: str
     note: str
     n_unlabeled: int = 200
+    columns: pd.DataFrame | None = None
 
     @property
     def target_label(self) -> str:
@@ -157,10 +160,10 @@ def load_dataset(
     elif name == "air_quality":
         note += " Here it is kept as a number, in features and target, as the paper's Table 4 seems to."
     unit = known.unit if target == known.target else known.units.get(target, _own_unit(target))
-    dataset = Dataset(
-        str(name), table.drop(columns=target), table[target], unit, known.source, note, known.n_unlabeled
-    )
-    return _drop_columns(dataset, drop_columns)
+    y = table.pop(target)
+    features = _drop_columns(str(name), table, drop_columns)
+    described = describe_columns(features)
+    return Dataset(str(name), features, y, unit, known.source, note, known.n_unlabeled, described)
 
 
 def is_path(name: str | Path) -> bool:
@@ -203,14 +206,16 @@ def _load_file(path: Path, drop_columns: Sequence[str], target: str | None) -> D
     note = f"{len(y)} rows, {n_empty} of them without a target. " + "".join(
         f"{notice}. " for notice in notices
     )
+    features = table.drop(columns=left_out)
     return Dataset(
-        path.stem,
-        table.drop(columns=left_out),
+        table_name(path),
+        features,
         y,
         _own_unit(target),
         path.name,
         note.strip(),
         _usual_n_unlabeled(y),
+        described,
     )
 
 
@@ -232,16 +237,16 @@ def _check_target(name: str, table: pd.DataFrame, target: str) -> None:
         )
 
 
-def _drop_columns(dataset: Dataset, drop_columns: Sequence[str]) -> Dataset:
-    unknown = [column for column in drop_columns if column not in dataset.features]
+def _drop_columns(name: str, features: pd.DataFrame, drop_columns: Sequence[str]) -> pd.DataFrame:
+    unknown = [column for column in drop_columns if column not in features]
     if unknown:
         raise ValueError(
-            f"drop_columns must name columns of {dataset.name} ({', '.join(map(str, dataset.features))}), "
+            f"drop_columns must name columns of {name} ({', '.join(map(str, features))}), "
             f"got {', '.join(map(str, unknown))}"
         )
-    if len(set(drop_columns)) == dataset.features.shape[1]:
+    if len(set(drop_columns)) == features.shape[1]:
         raise ValueError("drop_columns must leave at least one column, got all of them")
-    return replace(dataset, features=dataset.features.drop(columns=list(drop_columns)))
+    return features.drop(columns=list(drop_columns))
 
 
 def make_scaler(scaling: Scaling) -> TransformerMixin:

@@ -84,14 +84,8 @@ def _run_trial(
     dataset: Dataset, name: str, method: RegressorMixin, n_labeled: int, n_unlabeled: int, seed: int
 ) -> dict[str, object]:
     split = split_dataset(dataset, n_labeled, n_unlabeled, seed)
-    model = clone(method)
-    model.set_params(**{key: seed for key in model.get_params() if key.endswith("random_state")})
-    semi_supervised = isinstance(model, SemiSupervisedRegressor)
     start = time.perf_counter()
-    if semi_supervised:
-        model.fit(split.X_train, split.y_train)
-    else:
-        model.fit(split.X_labeled, split.y_labeled)
+    model = fit_with_seed(method, split.X_train, split.y_train, seed)
     fitted = time.perf_counter()
     predicted = model.predict(split.X_test)
     return {
@@ -104,6 +98,102 @@ def _run_trial(
         "fit_seconds": fitted - start,
         "predict_seconds": time.perf_counter() - fitted,
     }
+
+
+def fit_with_seed(method: RegressorMixin, X: pd.DataFrame, y: pd.Series, seed: int) -> RegressorMixin:
+    """Fit a copy of an estimator: on all rows if it is a `SemiSupervisedRegressor`, else on the labeled.
+
+    Parameters
+    ----------
+    method : estimator
+    X : pandas.DataFrame of shape (n_samples, n_features)
+    y : pandas.Series of shape (n_samples,)
+        NaN for an unlabeled row.
+    seed : int
+        Becomes every `random_state` that the estimator has.
+    """
+    model = clone(method)
+    model.set_params(**{key: seed for key in model.get_params() if key.endswith("random_state")})
+    if isinstance(model, SemiSupervisedRegressor):
+        return model.fit(X, y)
+    return model.fit(X[y.notna()], y[y.notna()])
+
+
+def predict_held_out(
+    X: pd.DataFrame,
+    y: pd.Series,
+    methods: Mapping[str, RegressorMixin],
+    n_repeats: int,
+    seed: int = 0,
+    n_folds: int = 5,
+    n_jobs: int | None = None,
+) -> pd.DataFrame:
+    """Estimate errors where labels are few: leave some labels out, predict them, and repeat.
+
+    In each repeat the labeled rows are dealt into folds at random. The rows of a fold lose their
+    target, as if it were not known, all methods are fitted, and predict them. So each labeled row is
+    predicted once in a repeat, by a model that has not seen its target.
+
+    Parameters
+    ----------
+    X : pandas.DataFrame of shape (n_samples, n_features)
+        Numbers, scaled as the methods need it.
+    y : pandas.Series of shape (n_samples,)
+        NaN for an unlabeled row; 3 other values at least.
+    methods : mapping of str to estimator
+    n_repeats : int
+    seed : int, default=0
+        Of the first repeat, for folds and methods; it counts up from there.
+    n_folds : int, default=5
+        As many as there are labels, if these are fewer.
+    n_jobs : int, optional
+        Processes, as in joblib.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per method, repeat and labeled row: `method`, `repeat`, `row` (of the index of X),
+        `target`, `prediction`.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than 3 labels.
+    """
+    labeled = np.flatnonzero(y.notna())
+    if len(labeled) < 3:
+        raise ValueError(f"y must hold at least 3 targets that are not NaN, got {len(labeled)}")
+    folds = [
+        (repeat, labeled[np.sort(fold)])
+        for repeat in range(n_repeats)
+        for fold in np.array_split(
+            np.random.default_rng(seed + repeat).permutation(len(labeled)), min(n_folds, len(labeled))
+        )
+    ]
+    parts = Parallel(n_jobs=n_jobs)(
+        delayed(_predict_fold)(X, y, name, method, fold, repeat, seed + repeat)
+        for repeat, fold in folds
+        for name, method in methods.items()
+    )
+    return pd.concat(parts, ignore_index=True)
+
+
+@threadpool_limits.wrap(limits=1)
+def _predict_fold(
+    X: pd.DataFrame, y: pd.Series, name: str, method: RegressorMixin, fold: np.ndarray, repeat: int, seed: int
+) -> pd.DataFrame:
+    hidden = y.copy()
+    hidden.iloc[fold] = np.nan
+    prediction = fit_with_seed(method, X, hidden, seed).predict(X.iloc[fold])
+    return pd.DataFrame(
+        {
+            "method": name,
+            "repeat": repeat,
+            "row": X.index[fold],
+            "target": y.iloc[fold].to_numpy(),
+            "prediction": prediction,
+        }
+    )
 
 
 def summarize(trials: pd.DataFrame) -> pd.DataFrame:

@@ -6,6 +6,7 @@ import json
 import math
 import numbers
 import warnings
+from pathlib import Path
 from typing import Any, Literal
 
 from IPython.display import display
@@ -19,7 +20,10 @@ _AT_LEAST = {
 }  # fmt: skip
 _AT_MOST = 2**31  # seeds count up from here, and NumPy's legacy generators end at 2**32
 _NUMBERS = ("boundary", "margin", "temperature")
-_CHOICES = {"mining_mode": ("absolute", "signed")}
+_CHOICES = {
+    "mining_mode": ("absolute", "signed"),
+    "method": ("DML-S2R", "step 1", "median", "3-NN", "ridge", "extra trees"),
+}
 
 
 def check_parameters(
@@ -28,6 +32,7 @@ def check_parameters(
     target: str = "",
     drop_columns: str = "",
     missing: Literal["drop", "as_published"] = "drop",
+    output_dir: str = "",
     needs_targets: bool = False,
     **parameters: Any,
 ) -> Dataset:
@@ -43,12 +48,14 @@ def check_parameters(
         Columns to leave out, separated by commas.
     missing : {"drop", "as_published"}, default="drop"
         See `load_dataset`.
+    output_dir : str, default=""
+        Folder for files that the notebook writes; it need not exist.
     needs_targets : bool, default=False
         Whether to leave out samples whose target is not known: for lessons that compare what they
         do with the truth.
     **parameters
         Any of `n_labeled`, `n_unlabeled`, `seed`, `n_seeds`, `n_repeats`, `k`, `n_epochs`,
-        `boundary`, `margin`, `temperature`, `mining_mode`. With `n_unlabeled` 0 the dataset's own
+        `boundary`, `margin`, `temperature`, `mining_mode`, `method`. With `n_unlabeled` 0 the dataset's own
         number is checked.
 
     Returns
@@ -64,9 +71,12 @@ def check_parameters(
     OSError
         If a file is missing, may not be read or cannot be downloaded.
     """
-    for name, value in {"dataset": dataset, "target": target, "drop_columns": drop_columns}.items():
+    strings = {"dataset": dataset, "target": target, "drop_columns": drop_columns, "output_dir": output_dir}
+    for name, value in strings.items():
         if not isinstance(value, str):
             raise TypeError(f"{name} must be a string, got {value!r}")
+    if output_dir and Path(output_dir).exists() and not Path(output_dir).is_dir():
+        raise ValueError(f"output_dir must name a folder, got the file {output_dir}")
     for name, value in parameters.items():
         if name in _AT_LEAST:
             _check_number(name, value, numbers.Integral, "an integer")

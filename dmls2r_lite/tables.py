@@ -25,7 +25,7 @@ MAX_CATEGORIES = 20  # 0/1 columns made of one column; rarer categories share th
 EPOCH = pd.Timestamp(1970, 1, 1)
 MISSING = ("?", "-", ".")  # read as missing besides what pandas takes for missing
 _SUFFIXES = (".csv", ".tsv", ".txt", ".parquet")
-_MAGIC = {b"PK\x03\x04": "zip", b"\x1f\x8b": "gzip", b"PAR1": "Parquet"}
+_MAGIC = {b"PK\x03\x04": "zip", b"PK\x05\x06": "zip", b"\x1f\x8b": "gzip", b"PAR1": "Parquet"}
 _SEPARATORS = (",", ";", "\t", "|")
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.IGNORECASE)
 _COMMA_NUMBER = re.compile(r"\s*[+-]?(\d+,\d*|,\d+)(e[+-]?\d+)?\s*", re.IGNORECASE)
@@ -87,6 +87,12 @@ def read_table(path: str | Path, drop_columns: Sequence[str] = ()) -> pd.DataFra
     if len(table) < 3:
         raise ValueError(f"{path} must hold 3 rows or more below the line of names, got {len(table)}")
     return table
+
+
+def table_name(path: str | Path) -> str:
+    """The name of a file without what says how it is written."""
+    name = re.sub(r"\.(gz|zip)$", "", Path(path).name, flags=re.IGNORECASE)
+    return re.sub(r"\.(csv|tsv|txt|parquet)$", "", name, flags=re.IGNORECASE)
 
 
 def _check_columns_exist(path: Path, named: Sequence[str], columns: Sequence[str]) -> None:
@@ -152,10 +158,14 @@ def _parse_csv(path: Path, content: bytes) -> pd.DataFrame:
     except UnicodeDecodeError:  # what spreadsheets on Windows write
         text = content.decode("cp1252", errors="replace")
     separator, quote = _find_dialect(text)
-    header = next(
-        csv.reader([text.lstrip("\r\n").partition("\n")[0]], delimiter=separator, quotechar=quote), []
-    )
+    rows = csv.reader(io.StringIO(text.lstrip()), delimiter=separator, quotechar=quote)
+    header, first = next(rows, []), next(rows, [])
     _check_names(path, [name.strip() for name in header])
+    if len(first) > len(header):  # pandas would take the first column for an index
+        raise ValueError(
+            f"{path} cannot be read as a table: {len(header)} names in the first line, "
+            f"{len(first)} values below"
+        )
 
     def parse(decimal: str) -> pd.DataFrame:
         try:
@@ -166,17 +176,12 @@ def _parse_csv(path: Path, content: bytes) -> pd.DataFrame:
                 decimal=decimal,
                 na_values=list(MISSING),
                 skipinitialspace=True,
-                float_precision="round_trip",
                 low_memory=False,
             )
         except (ValueError, csv.Error) as error:  # pandas' own are among them
             raise ValueError(f"{path} cannot be read as a table: {error}") from error
 
     table = parse(".")
-    if not isinstance(table.index, pd.RangeIndex):
-        raise ValueError(
-            f"{path} has {len(header)} names in its first line, but more values in the next ones"
-        )
     with_commas = [column for column in table if _all_match(table[column], _COMMA_NUMBER, _NUMBER)]
     if with_commas:
         with_points = [column for column in table if types.is_numeric_dtype(table[column])]
@@ -393,7 +398,9 @@ def _to_numbers(X: pd.DataFrame) -> pd.DataFrame:
 
 
 def _to_days(X: pd.DataFrame) -> pd.DataFrame:
-    return _convert(X, lambda column: (pd.to_datetime(column) - EPOCH) / pd.Timedelta("1D"), "dates")
+    return _convert(
+        X, lambda column: (pd.to_datetime(column, format="ISO8601") - EPOCH) / pd.Timedelta("1D"), "dates"
+    )
 
 
 def _to_hours(X: pd.DataFrame) -> pd.DataFrame:

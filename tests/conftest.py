@@ -1,5 +1,8 @@
 """What all tests share."""
 
+import os
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -10,3 +13,11 @@ torch.set_num_threads(1)  # the networks here are tiny: threads would only wait 
 def seeded():
     """The same random modules and tensors in every run."""
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def uci_folder():
+    """Where the files from UCI are, for tests that need them."""
+    if not os.environ.get("DMLS2R_DATA"):
+        pytest.skip("needs the files from UCI: name their folder in the environment variable DMLS2R_DATA")
+    return Path(os.environ["DMLS2R_DATA"]).resolve()

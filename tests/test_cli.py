@@ -176,7 +176,7 @@ def test_output_dir_that_cannot_be_made(notebooks):
 
 
 def plan(notebooks, given):
-    return cli._plan(["toy"], cli._find_notebooks(notebooks, []), given)
+    return cli._plan(["toy"], cli._find_notebooks(notebooks, []), given, notebooks / "runs")
 
 
 @pytest.mark.parametrize(

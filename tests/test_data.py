@@ -87,7 +87,11 @@ class TestDatasets:
     @pytest.mark.parametrize(
         ("name", "drop_columns", "message"),
         [
-            ("iris", (), "dataset must be one of boston, superconductivity, air_quality, diabetes, friedman, toy or"),
+            (
+                "iris",
+                (),
+                "dataset must be one of boston, superconductivity, air_quality, diabetes, friedman, toy or",
+            ),
             ("iris", (), "or the path of a file, got 'iris'"),
             ("toy", ["x1", "x9"], "drop_columns must name columns of toy (x1, x2), got x9"),
             ("toy", [3], "drop_columns must name columns of toy (x1, x2), got 3"),
@@ -204,3 +208,131 @@ def test_narrow_numpy_integers_do_not_overflow():
     split = split_dataset(load_dataset("toy"), np.uint8(200), np.uint8(100), np.uint8(0))
     sizes = [len(part) for part in (split.X_labeled, split.X_unlabeled, split.X_test)]
     assert sizes == [200, 100, 100]
+
+
+class TestFiles:
+    @pytest.fixture
+    def path(self, tmp_path):
+        """40 rows, 16 of them without a target; one column of each kind."""
+        rng = np.random.default_rng(0)
+        n = 40
+        table = pd.DataFrame(
+            {
+                "id": np.arange(n) + 100,
+                "size": rng.uniform(20, 90, n).round(1),
+                "district": rng.choice(["North", "South"], n),
+                "country": "AT",
+                "sold": pd.date_range("2020-01-31", periods=n, freq="W"),
+                "price": rng.uniform(100, 300, n).round(2),
+            }
+        )
+        table.loc[::5, "size"] = None
+        table.loc[rng.choice(n, 16, replace=False), "price"] = None
+        path = tmp_path / "flats.v2.csv"
+        table.to_csv(path, index=False, sep=";", decimal=",")
+        return path
+
+    def test_is_loaded_and_says_what_was_done(self, path):
+        with pytest.warns(
+            UserWarning, match=r"flats.v2.csv: id: whole numbers.*; size: kept; missing: the me"
+        ):
+            data = load_dataset(path, target="price")
+        assert data.name == "flats.v2"
+        assert list(data.features) == ["id", "size", "district", "sold"]  # not the constant
+        assert data.target.isna().sum() == 16
+        assert data.n_unlabeled == 16
+        assert (data.target_label, data.unit) == ("price", "units of price")
+        assert "40 rows, 16 of them without a target" in data.note
+        assert "country: left out: the same in every row" in data.note
+
+    @pytest.mark.filterwarnings("ignore:flats")
+    def test_path_may_be_text_and_columns_left_out(self, path):
+        data = load_dataset(str(path), ["id", "district"], target="price")
+        assert list(data.features) == ["size", "sold"]
+
+    @pytest.mark.filterwarnings("ignore:flats")
+    def test_unlabeled_rows_are_those_without_target(self, path):
+        data = load_dataset(path, target="price")
+        split = split_dataset(data, 10, 12, seed=0)
+        assert [len(part) for part in (split.X_labeled, split.X_unlabeled, split.X_test)] == [10, 12, 14]
+        assert split.y_labeled.notna().all()
+        assert split.y_unlabeled.isna().all()
+        assert split.y_test.notna().all()
+        rows = [*split.X_labeled.index, *split.X_unlabeled.index, *split.X_test.index]
+        assert len(set(rows)) == 36
+        assert list(split.X_test) == ["id", "size", "sold", "district=North", "district=South"]
+        for X in (split.X_train, split.X_test):
+            assert np.isfinite(X).all(axis=None)
+        smaller = split_dataset(data, 5, 12, seed=0)
+        assert set(smaller.X_labeled.index) < set(split.X_labeled.index)
+        assert_array_equal(smaller.X_unlabeled.index, split.X_unlabeled.index)
+
+    @pytest.mark.filterwarnings("ignore:flats")
+    def test_known_targets_only(self, path):
+        data = load_dataset(path, target="price")
+        known = data.with_known_targets()
+        assert len(known.target) == len(known.features) == 24
+        assert known.target.notna().all()
+        assert known.n_unlabeled == 9  # two fifths
+        assert known.with_known_targets() is known
+
+    @pytest.mark.filterwarnings("ignore:flats")
+    @pytest.mark.parametrize(
+        ("sizes", "message"),
+        [
+            ((24, 5), "n_labeled must be below 24, the number of rows of flats.v2 with a target"),
+            (
+                (10, 17),
+                "n_unlabeled must not exceed 16, the number of rows of flats.v2 without a target, got 17",
+            ),
+        ],
+    )
+    def test_too_large_splits(self, path, sizes, message):
+        with pytest.raises(ValueError, match=message):
+            split_dataset(load_dataset(path, target="price"), *sizes, seed=0)
+
+    @pytest.mark.parametrize(
+        ("rows", "options", "message"),
+        [
+            ("1,2 3,4 5,6", {}, "target must name a column of t.csv (a, b), got nothing"),
+            ("1,2 3,4 5,6", {"target": "c"}, "target must name a column of t.csv (a, b), got 'c'"),
+            ("1,x 3,y 5,z", {"target": "b"}, "target must name a column of numbers, but b of t.csv holds x"),
+            ("1, 3,4 5,6", {"target": "b"}, "target must have a value in 3 rows or more, but b has 2"),
+            ("1, 3, 5,", {"target": "b"}, "target must have a value in 3 rows or more, but b has 0"),
+            ("1,1 1,4 1,6", {"target": "b"}, "must have a column that can be used besides the target"),
+            ("1,2 3,4 5,6", {"target": "b", "drop_columns": ["a"]}, "must have a column that can be used"),
+            ("1,2 3,inf 5,6", {"target": "b"}, "column 'b' must be finite, got inf in row 2"),
+            ("1,2 3,4 5,6", {"target": "b", "drop_columns": ["b"]}, "must not name the target, got b"),
+        ],
+    )
+    def test_errors(self, tmp_path, rows, options, message):
+        path = tmp_path / "t.csv"
+        path.write_text("\n".join(["a,b", *rows.split(" ")]))
+        with pytest.raises(ValueError, match=re.escape(message)):
+            load_dataset(path, **options)
+
+    def test_a_bare_string_is_no_list_of_columns(self):
+        with pytest.raises(TypeError, match="drop_columns must be a list of names, got 'x1'"):
+            load_dataset("toy", "x1")
+
+    def test_missing_is_checked(self):
+        with pytest.raises(ValueError, match="missing must be 'drop' or 'as_published', got 'keep'"):
+            load_dataset("toy", missing="keep")
+
+    def test_another_target_of_a_bundled_table(self):
+        data = load_dataset("boston", target="RM")
+        assert data.target_label == "RM"
+        assert "MEDV" in data.features
+
+
+def test_gaps_are_filled_from_training_rows_only():
+    features = pd.DataFrame({"a": [1.0, 2.0, np.nan, 50.0, 90.0, np.nan], "c": list("xyxyxy")})
+    data = Dataset("gaps", features, pd.Series(range(6), name="t", dtype=float), "cm", "here", "")
+    for seed in range(8):
+        split = split_dataset(data, 2, 2, seed, scale_on="none")
+        median = features.loc[split.X_train.index, "a"].median()
+        for X in (split.X_train, split.X_test):
+            expected = features.loc[X.index, "a"].fillna(0 if np.isnan(median) else median)
+            assert X["a"].tolist() == expected.tolist()
+        everywhere = split_dataset(data, 2, 2, seed, scale_on="all")
+        assert everywhere.X_train["a"].max() <= 1
