@@ -186,15 +186,12 @@ def _load_file(path: Path, drop_columns: Sequence[str], target: str | None) -> D
     if y.notna().sum() < 3:
         raise ValueError(f"target must have a value in 3 rows or more, but {target} has {y.notna().sum()}")
     described = describe_columns(table)
-    notices = [
-        f"{column}: {text}"
-        for column, row in described.iterrows()
-        for text in (
-            row["treatment"] if re.search("left out|missing", row["treatment"]) else "",
-            row["warning"],
-        )
-        if text
-    ]
+    notices = []
+    for column, row in described.iterrows():
+        told = [row["treatment"]] if re.search("left out|missing", row["treatment"]) else []
+        told += [row["warning"]] if row["warning"] else []
+        if told:
+            notices.append(f"{column}: {', '.join(told)}")
     left_out = described.index[described["treatment"].str.startswith("left out")]
     if len(left_out) == table.shape[1]:
         raise ValueError(
@@ -202,10 +199,9 @@ def _load_file(path: Path, drop_columns: Sequence[str], target: str | None) -> D
         )
     if notices:
         warnings.warn(f"{path.name}: " + "; ".join(notices), stacklevel=3)
-    n_empty = int(y.isna().sum())
-    note = f"{len(y)} rows, {n_empty} of them without a target. " + "".join(
-        f"{notice}. " for notice in notices
-    )
+    note = f"{len(y)} rows, {int(y.isna().sum())} of them without a target."
+    if notices:
+        note += f" What was done to columns: {'; '.join(notices)}."
     features = table.drop(columns=left_out)
     return Dataset(
         table_name(path),
@@ -213,7 +209,7 @@ def _load_file(path: Path, drop_columns: Sequence[str], target: str | None) -> D
         y,
         _own_unit(target),
         path.name,
-        note.strip(),
+        note,
         _usual_n_unlabeled(y),
         described,
     )

@@ -213,7 +213,8 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         self.target_scaler_ = make_scaler(self.target_scaling).fit(y[labeled, None])
 
         def tensor(values: np.ndarray, dtype: torch.dtype = torch.float32) -> Tensor:
-            return torch.as_tensor(values, dtype=dtype, device=device)
+            writable = np.require(values, requirements="W")  # else PyTorch warns
+            return torch.as_tensor(writable, dtype=dtype, device=device)
 
         X_scaled = self.feature_scaler_.transform(X)
         y_scaled = self.target_scaler_.transform(y[labeled, None]).squeeze(1)
@@ -341,7 +342,8 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
 
     def _scaled(self, X: np.ndarray) -> Tensor:
         like = self._x_labeled
-        return torch.as_tensor(self.feature_scaler_.transform(X), dtype=like.dtype, device=like.device)
+        writable = np.require(self.feature_scaler_.transform(X), requirements="W")
+        return torch.as_tensor(writable, dtype=like.dtype, device=like.device)
 
     def _unscaled(self, y: np.ndarray) -> np.ndarray:
         return self.target_scaler_.inverse_transform(y.reshape(-1, 1)).reshape(y.shape)

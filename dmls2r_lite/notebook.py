@@ -22,7 +22,7 @@ _AT_MOST = 2**31  # seeds count up from here, and NumPy's legacy generators end 
 _NUMBERS = ("boundary", "margin", "temperature")
 _CHOICES = {
     "mining_mode": ("absolute", "signed"),
-    "method": ("DML-S2R", "step 1", "median", "3-NN", "ridge", "extra trees"),
+    "method": ("DML-S2R", "step 1", "3-NN", "ridge", "extra trees"),
 }
 
 
@@ -96,11 +96,13 @@ def check_parameters(
         warnings.simplefilter("ignore", UserWarning)  # they are in the dataset's note too
         data = load_dataset(dataset, _split(drop_columns), target=target or None, missing=missing)
     data = data.with_known_targets() if needs_targets else data
-    if {"n_labeled", "n_unlabeled", "k"} & parameters.keys():
-        n_unlabeled = parameters.get("n_unlabeled") or data.n_unlabeled
+    if "n_unlabeled" in parameters:
+        n_unlabeled = parameters["n_unlabeled"] or data.n_unlabeled
         check_split_sizes(data, parameters.get("n_labeled", 2), n_unlabeled)
         if parameters.get("k", 1) > n_unlabeled:
             raise ValueError(f"k must not exceed n_unlabeled, {n_unlabeled}, got {parameters['k']}")
+    elif data.target.notna().all():  # else the unlabeled samples are those without a target
+        check_split_sizes(data, parameters.get("n_labeled", 2), 0)
     boundary, margin = parameters.get("boundary", math.inf), parameters.get("margin", 0)
     if boundary <= 0:
         raise ValueError(f"boundary must be above 0, got {boundary}")

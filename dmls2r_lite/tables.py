@@ -324,7 +324,7 @@ def _describe(column: pd.Series) -> tuple[str, int, int, str, str]:
     elif types.is_numeric_dtype(column) and not types.is_bool_dtype(column):
         kind, treatment = "number", "kept"
         if n_distinct == len(column) and (column % 1 == 0).all() and n_distinct > MAX_CATEGORIES:
-            warning = "whole numbers, different in every row: an identifier?"
+            warning = "whole numbers, different in every row: perhaps an identifier"
     else:
         n_levels = n_distinct + (n_missing > 0)
         kind, treatment = "category", f"{min(n_levels, MAX_CATEGORIES)} columns of 0 and 1"
@@ -336,10 +336,10 @@ def _describe(column: pd.Series) -> tuple[str, int, int, str, str]:
         treatment = "left out: the same in every row"
     elif kind == "category" and n_distinct > max(MAX_CATEGORIES, n_known / 2):
         treatment = "left out: text that hardly repeats"
-        warning = f"{n_distinct} different texts in {n_known} rows: an identifier, or free text?"
+        warning = f"{n_distinct} different texts in {n_known} rows, perhaps an identifier"
     elif n_missing:
         gaps = "missing: a category of its own" if kind == "category" else "missing: the median"
-        treatment = f"{treatment}; {gaps}"
+        treatment = f"{treatment}, {gaps}"
     return kind, n_missing, n_distinct, treatment, warning
 
 

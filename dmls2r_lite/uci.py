@@ -15,7 +15,7 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import pandas as pd
-import pooch
+import platformdirs
 from filelock import FileLock
 
 BASE_URL = "https://archive.ics.uci.edu/static/public/"
@@ -98,7 +98,7 @@ FILES = {
 
 def cache_folder() -> Path:
     """Where downloads are kept: the user's cache folder."""
-    return Path(pooch.os_cache("dmls2r-lite"))
+    return platformdirs.user_cache_path("dmls2r-lite")
 
 
 def find(name: str, data_dir: str | Path | None = None) -> Path | None:
@@ -132,6 +132,8 @@ def fetch(name: str) -> Path:
     ValueError
         If what came is not that dataset; it is not kept.
     """
+    import pooch  # at import tqdm warns where ipywidgets is missing
+
     file, cache = FILES[name], cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
     kept = cache / file.zip_name

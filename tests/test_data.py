@@ -234,7 +234,7 @@ class TestFiles:
 
     def test_is_loaded_and_says_what_was_done(self, path):
         with pytest.warns(
-            UserWarning, match=r"flats.v2.csv: id: whole numbers.*; size: kept; missing: the me"
+            UserWarning, match=r"flats.v2.csv: id: whole numbers.*; size: kept, missing: the me"
         ):
             data = load_dataset(path, target="price")
         assert data.name == "flats.v2"

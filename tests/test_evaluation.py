@@ -14,7 +14,14 @@ from sklearn.preprocessing import StandardScaler
 
 from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor, SemiSupervisedRegressor
-from dmls2r_lite.evaluation import compare, paper_tables, plain_models, run_trials, summarize
+from dmls2r_lite.evaluation import (
+    compare,
+    paper_tables,
+    plain_models,
+    predict_held_out,
+    run_trials,
+    summarize,
+)
 
 SECONDS = ["fit_seconds", "predict_seconds"]
 
@@ -222,3 +229,75 @@ def test_paper_tables():
     printed = paper_tables()
     assert list(printed) == ["table", "dataset", "method", "n_labeled", "mae"]
     assert sorted(printed.itertuples(index=False, name=None)) == sorted(expected)
+
+
+class TestHeldOut:
+    @pytest.fixture
+    def table(self):
+        rng = np.random.default_rng(0)
+        X = pd.DataFrame(rng.uniform(size=(40, 3)), columns=list("abc"), index=np.arange(40) * 10)
+        y = 3 * X["a"] + X["b"] ** 2
+        y.iloc[rng.permutation(40)[:22]] = np.nan
+        return X, y
+
+    def test_every_labeled_row_once_in_a_repeat(self, table):
+        X, y = table
+        methods = {name: plain_models()[name] for name in ("median", "ridge")}
+        held_out = predict_held_out(X, y, methods, n_repeats=3, seed=1)
+        for _, part in held_out.groupby(["method", "repeat"]):
+            assert sorted(part["row"]) == sorted(y.index[y.notna()])
+        assert (held_out["target"] == y[held_out["row"]].to_numpy()).all()
+
+    def test_median_by_loops(self, table):
+        X, y = table
+        held_out = predict_held_out(X, y, {"median": plain_models()["median"]}, n_repeats=2, seed=7)
+        for repeat in range(2):
+            known = [row for row in y.index if not np.isnan(y[row])]
+            order = np.random.default_rng(7 + repeat).permutation(len(known))
+            sizes = [4, 4, 4, 3, 3]
+            for start, size in zip(np.cumsum([0, *sizes]), sizes, strict=False):
+                fold = [known[i] for i in order[start : start + size]]
+                others = [y[row] for row in known if row not in fold]
+                predicted = held_out.query("repeat == @repeat and row in @fold")["prediction"]
+                assert (predicted == np.median(others)).all()
+                assert len(predicted) == size
+
+    def test_a_hidden_target_has_no_effect(self, table):
+        X, y = table
+        row = y.index[y.notna()][4]
+        methods = {
+            "trees": plain_models()["extra trees"],
+            "both": DMLS2RRegressor(n_epochs=2, target_scaling="none"),
+        }
+        before = predict_held_out(X, y, methods, n_repeats=1)
+        after = predict_held_out(X, y.where(y.index != row, 99.0), methods, n_repeats=1)
+        same = before["row"] == row
+        assert (before["prediction"][same] == after["prediction"][same]).all()
+        assert (before["prediction"][~same] != after["prediction"][~same]).any()
+
+    def test_held_out_rows_stay_as_unlabeled_ones(self, table):
+        X, y = table
+        seen = []
+
+        class Spy(DMLS2RRegressor):
+            def fit(self, X, y):
+                seen.append((len(X), int(np.isnan(y).sum())))
+                return super().fit(X, y)
+
+        predict_held_out(X, y, {"spy": Spy(n_epochs=1)}, n_repeats=1)
+        assert sorted(seen) == [(40, 25)] * 2 + [(40, 26)] * 3
+
+    def test_jobs_do_not_matter(self, table):
+        X, y = table
+        methods = {"DML-S2R": DMLS2RRegressor(n_epochs=2), "trees": plain_models()["extra trees"]}
+        one, two = (predict_held_out(X, y, methods, n_repeats=1, n_jobs=n_jobs) for n_jobs in (1, 2))
+        pd.testing.assert_frame_equal(one, two)
+
+    def test_few_labels(self, table):
+        X, y = table
+        known = y.index[y.notna()]
+        few = y.where(y.index.isin(known[:3]))
+        held_out = predict_held_out(X, few, {"median": plain_models()["median"]}, n_repeats=1)
+        assert sorted(held_out["row"]) == sorted(known[:3])
+        with pytest.raises(ValueError, match="y must hold at least 3 targets that are not NaN, got 2"):
+            predict_held_out(X, y.where(y.index.isin(known[:2])), {}, n_repeats=1)

@@ -15,7 +15,7 @@ from sklearn.preprocessing import MinMaxScaler
 from torch import nn
 
 from dmls2r_lite.data import load_dataset, split_dataset
-from dmls2r_lite.evaluation import compare
+from dmls2r_lite.evaluation import compare, fit_with_seed, plain_models, predict_held_out
 from dmls2r_lite.losses import pairwise_similarity_loss, pairwise_similarity_loss_all_pairs, ranked_list_loss
 from dmls2r_lite.miner import mine_from_scores, mine_positives_negatives
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
@@ -49,7 +49,7 @@ def hand_built(number):
     )
 
 
-@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04"])
+@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "05"])
 def test_notebook_builds_by_hand(number):
     built = vars(hand_built(number))
     assert built
@@ -198,3 +198,22 @@ def test_paired_comparison(seed: int) -> None:
     mean, standard_error = by_hand.paired_difference(a, b)
     np.testing.assert_allclose([mean, standard_error], [row["mean_difference"], scipy.stats.sem(a - b)])
     np.testing.assert_allclose(by_hand.signed_rank_p_value(a - b), row["p_value"])
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("method", ["median", "ridge", "extra trees"])
+def test_held_out_predictions(seed: int, method: str) -> None:
+    by_hand = hand_built("05")
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(10, 40))
+    X, y = rng.normal(size=(n, 3)), rng.normal(size=n)
+    y[rng.permutation(n)[rng.integers(6, n) :]] = np.nan
+    model = plain_models()[method]
+
+    def fit(X: np.ndarray, y: np.ndarray):
+        return fit_with_seed(model, pd.DataFrame(X), pd.Series(y), seed)
+
+    predicted = by_hand.leave_labels_out(X, y, fit, 5, seed)
+    held_out = predict_held_out(pd.DataFrame(X), pd.Series(y), {method: model}, n_repeats=1, seed=seed)
+    assert held_out["row"].is_unique
+    np.testing.assert_allclose(held_out.set_index("row")["prediction"].reindex(range(n)), predicted)

@@ -280,16 +280,16 @@ class TestDescription:
         described = describe_columns(read_table(write(MESSY)))
         treatments = described["treatment"].to_dict()
         assert treatments == {
-            "sold": "days since 1970; missing: the median",
-            "size": "kept; missing: the median",
+            "sold": "days since 1970, missing: the median",
+            "size": "kept, missing: the median",
             "district": "3 columns of 0 and 1",
             "garden": "2 columns of 0 and 1",
-            "heating": "3 columns of 0 and 1; missing: a category of its own",
+            "heating": "3 columns of 0 and 1, missing: a category of its own",
             "id": "kept",
             "notes": "left out: no value in any row",
             "empty": "left out: no value in any row",
             "country": "left out: the same in every row",
-            "price": "kept; missing: the median",
+            "price": "kept, missing: the median",
         }
         assert described.loc["heating", ["kind", "missing", "distinct"]].tolist() == ["category", 1, 2]
         assert (described["warning"] == "").all()
@@ -307,7 +307,7 @@ class TestDescription:
                 }
             )
         )
-        assert described["warning"]["id"] == "whole numbers, different in every row: an identifier?"
+        assert described["warning"]["id"] == "whole numbers, different in every row: perhaps an identifier"
         assert "50 different texts in 50 rows" in described["warning"]["name"]
         assert described["treatment"]["name"] == "left out: text that hardly repeats"
         assert (described["warning"][["measured", "when"]] == "").all()

@@ -1,0 +1,93 @@
+"""A large table from file to predictions: `python tests/benchmarks/large_table.py [--n-rows 1000000]`.
+
+Writes a Parquet file with 50 columns, one target in five hundred known, and then, in a process of its
+own, loads it, splits it (N labeled, all rows without a target unlabeled), trains and predicts all rows.
+Prints seconds and peak memory. With the environment variable DMLS2R_DATA it also times reading and
+splitting Superconductivity.
+"""
+
+import multiprocessing
+import os
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import click
+import numpy as np
+import pandas as pd
+import torch
+
+from dmls2r_lite.data import load_dataset, split_dataset
+from dmls2r_lite.estimators import DMLS2RRegressor
+
+
+def write_table(path: Path, n_rows: int, n_columns: int) -> None:
+    """Random columns, and a target that depends on three of them."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({f"x{i}": rng.normal(size=n_rows) for i in range(n_columns)})
+    y = table["x0"] + table["x1"] ** 2 + np.sin(table["x2"]) + rng.normal(scale=0.1, size=n_rows)
+    table["y"] = y.where(rng.random(n_rows) < max(2000 / n_rows, 0.002))
+    table.to_parquet(path, index=False)
+
+
+class Stopwatch:
+    """Prints what each stage took, and the most memory that the process has had so far."""
+
+    def __init__(self) -> None:
+        self.start = self.last = time.perf_counter()
+
+    def say(self, stage: str) -> None:
+        now = time.perf_counter()
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # Linux: in KiB
+        print(f"{stage:28} {now - self.last:7.2f} s   peak {peak:5.2f} GiB", flush=True)
+        self.last = now
+
+
+def run_large(path: Path, n_labeled: int, n_epochs: int) -> None:
+    """Load, split, train, predict."""
+    torch.set_num_threads(2)
+    watch = Stopwatch()
+    watch.say("imports")
+    data = load_dataset(path, target="y")
+    watch.say("load")
+    n_unlabeled = int(data.target.isna().sum())
+    split = split_dataset(data, n_labeled, n_unlabeled, seed=0)
+    watch.say(f"split, M = {n_unlabeled}")
+    model = DMLS2RRegressor(n_epochs=n_epochs, random_state=0)
+    model.fit(split.X_train, split.y_train)
+    watch.say(f"train, {n_epochs} epochs of each step")
+    error = np.abs(model.predict(split.X_test) - split.y_test).mean()
+    median_error = np.abs(split.y_labeled.median() - split.y_test).mean()
+    predicted = model.predict(split.X_train)
+    watch.say(f"predict {len(predicted) + len(split.X_test)} rows")
+    print(f"test MAE {error:.3f}, of the median {median_error:.3f}")
+
+
+@click.command()
+@click.option("--n-rows", default=10**6, show_default=True)
+@click.option("--n-columns", default=50, show_default=True)
+@click.option("--n-labeled", default=1000, show_default=True)
+@click.option("--n-epochs", default=30, show_default=True)
+def main(n_rows: int, n_columns: int, n_labeled: int, n_epochs: int) -> None:
+    """Print seconds and peak memory."""
+    processes = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "large.parquet"
+        for function, arguments in [
+            (write_table, (path, n_rows, n_columns)),
+            (run_large, (path, n_labeled, n_epochs)),
+        ]:
+            process = processes.Process(target=function, args=arguments)
+            process.start()
+            process.join()
+            if process.exitcode:
+                raise SystemExit(f"{function.__name__} ended with code {process.exitcode}")
+    if os.environ.get("DMLS2R_DATA"):
+        start = time.perf_counter()
+        split_dataset(load_dataset("superconductivity"), 20, 1000, seed=0)
+        print(f"Superconductivity read and split in {time.perf_counter() - start:.2f} s")
+
+
+if __name__ == "__main__":
+    main()
