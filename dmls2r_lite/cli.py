@@ -58,7 +58,9 @@ def datasets(context: click.Context) -> None:
             text += f" To get it: dmls2r datasets fetch {name}"
         click.echo(line)
         click.echo(click.wrap_text(text, width, initial_indent="    ", subsequent_indent="    "))
-    click.echo("\nA table of your own runs too: dmls2r run path/to/file.csv -p target COLUMN")
+    click.echo(
+        click.wrap_text("\nA table of your own runs too: dmls2r run path/to/file.csv -p target COLUMN", width)
+    )
 
 
 @datasets.command()

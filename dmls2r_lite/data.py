@@ -305,8 +305,8 @@ def split_dataset(
         Of the draw. For one seed the labeled samples of a smaller N are among those of a larger.
     scale_on : {"train", "all", "none"}, default="train"
         Min-max scale the features to [0, 1] over labeled and unlabeled samples; over all samples,
-        the test set's features included, as the paper does; or not at all (gaps are then filled in
-        from labeled and unlabeled samples).
+        the test set's features included, as the paper does; or not at all. Gaps are filled in by
+        the medians of the same samples, without scaling by those of labeled and unlabeled ones.
 
     Returns
     -------

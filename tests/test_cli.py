@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from dmls2r_lite import cli, runner
+from dmls2r_lite.catalog import DATASETS
 from dmls2r_lite.notebook import RESULTS_MIME
 
 PARAMETERS = """\
@@ -95,18 +96,18 @@ def test_version():
 
 
 def test_datasets_are_listed_within_the_width_of_the_terminal(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("COLUMNS", "70")
     lines = CliRunner().invoke(cli.main, ["datasets"]).output.splitlines()
-    assert re.split(r"\s{2,}", lines[0]) == ["name", "rows", "columns", "target"]
-    assert re.split(r"\s{2,}", lines[1]) == ["boston", "506", "13", "MEDV [1000 USD]"]
-    assert [line.split()[0] for line in lines[1:] if line[0] != " "] == [
-        "boston",
-        "diabetes",
-        "friedman",
-        "toy",
-    ]
-    assert max(map(len, lines)) <= 60
-    assert "StatLib" in " ".join(lines)
+    assert re.split(r"\s{2,}", lines[0]) == ["name", "rows", "columns", "target", "here"]
+    assert re.split(r"\s{2,}", lines[1]) == ["boston", "506", "13", "MEDV [1000 USD]", "yes"]
+    names = [line.split()[0] for line in lines[1 : lines.index("")] if line[0] != " "]
+    assert names == list(DATASETS)
+    assert max(map(len, lines)) <= 70
+    text = " ".join(" ".join(lines).split()).replace("- ", "-")  # hyphens may end a line
+    for known in DATASETS.values():
+        assert known.source in text
+        assert f"Licence: {known.licence}" in text
+    assert "path/to/file.csv" in text
 
 
 # Mistakes, found before anything runs
@@ -128,7 +129,10 @@ def test_datasets_are_listed_within_the_width_of_the_terminal(monkeypatch):
         (["-p", "seed", "-1"], ["seed must be 0 or more, got -1"]),
         (["-p", "drop_columns", "B,CC"], ["drop_columns", "CRIM", "got CC"]),
         (["-p", "dataset", "toy"], ["dmls2r run toy"]),
-        (["bostn"], ["unknown dataset 'bostn'", "boston, diabetes, friedman, toy"]),
+        (["-p", "output_dir", "x"], ["give the output_dir as --output-dir x"]),
+        (["./nothing.csv"], ["there is no file", "nothing.csv"]),
+        (["table.xlsx"], ["there is no file", "table.xlsx"]),
+        (["bostn"], ["unknown dataset 'bostn'", "boston, superconductivity", "or give the path of a file"]),
         (["--only", "07"], ["07", "01_b", "02_c"]),
         (["-p", "n_labeled"], ["-p"]),
     ],
@@ -532,3 +536,95 @@ def test_two_runs_at_once(notebooks):
     page = BeautifulSoup((output / "index.html").read_text(), "html.parser")
     assert [heading.text for heading in page.find_all("h2")][1:] == ["boston", "toy"]
     assert not [name for _, _, names in os.walk(output) for name in names if "unfinished" in name]
+
+
+# Tables of one's own
+
+FILE_PARAMETERS = """\
+dataset: str = "boston"  # a name or a path
+target: str = ""  # column to estimate
+n_labeled: int = 5  # labeled samples
+n_unlabeled: int = 0  # unlabeled samples; 0: the dataset's own number
+output_dir: str = ""  # for files"""
+WRITE = """\
+from pathlib import Path
+Path(output_dir, "predictions.csv").write_text(f"{dataset} {target}")"""
+
+
+@pytest.fixture
+def flats(tmp_path):
+    path = tmp_path / "flats.csv"
+    rows = [f"{i},{'north' if i % 3 else 'south'},{i * 2 if i % 2 else ''}" for i in range(30)]
+    path.write_text("\n".join(["size,where,price", *rows]))
+    return path
+
+
+def test_a_file_runs_with_what_the_notebook_needs(notebooks, flats, monkeypatch):
+    write_notebook(notebooks / "00_a.ipynb", WRITE, RESULTS, parameters=FILE_PARAMETERS)
+    monkeypatch.chdir(flats.parent)
+    result = run(notebooks, "flats.csv", "-p", "target", "price")
+    assert result.exit_code == 0, result.output
+    assert "flats.csv: 30 rows, 15 of them without a target." in result.output
+    folder = notebooks.parent / "runs" / "flats"
+    assert (folder / "predictions.csv").read_text() == f"{flats.resolve()} price"
+    record = read_record(folder)
+    assert (record["dataset"], record["target"]) == ("flats", "price")
+    assert record["notebooks"]["00_a"]["given"] == {"target": "price"}
+    index = BeautifulSoup((folder.parent / "index.html").read_text(), "html.parser")
+    assert index.find(id="flats").text == "flats"
+
+
+def test_a_file_needs_a_target(notebooks, flats):
+    write_notebook(notebooks / "00_a.ipynb", parameters=FILE_PARAMETERS)
+    result = run(notebooks, str(flats))
+    assert result.exit_code == 1
+    assert "target must name a column of flats.csv (size, where, price), got nothing" in result.output
+    result = run(notebooks, str(flats), "-p", "target", "where")
+    assert "target must name a column of numbers, but where of flats.csv holds south, north" in result.output
+
+
+@pytest.mark.parametrize("says", ["", "data = check_parameters(dataset=dataset, needs_targets=True)"])
+def test_lessons_that_need_targets_have_fewer_rows(notebooks, flats, says):
+    write_notebook(notebooks / "00_a.ipynb", says and f"if False:\n    {says}", parameters=FILE_PARAMETERS)
+    result = run(notebooks, str(flats), "-p", "target", "price", "-p", "n_unlabeled", "12")
+    assert (result.exit_code == 0) == (says == ""), result.output
+    if says:
+        assert "n_labeled + n_unlabeled must be below 15, the number of rows of flats" in result.output
+
+
+def test_two_files_of_one_name_do_not_mix(notebooks, flats, tmp_path):
+    write_notebook(notebooks / "00_a.ipynb", parameters=FILE_PARAMETERS)
+    (tmp_path / "other").mkdir()
+    other = shutil.copy(flats, tmp_path / "other")
+    both = run(notebooks, str(flats), other, "-p", "target", "price")
+    assert both.exit_code == 1
+    assert "would both be written to" in both.output
+    assert run(notebooks, str(flats), "-p", "target", "price").exit_code == 0
+    then = run(notebooks, other, "-p", "target", "price")
+    assert then.exit_code == 1
+    assert f"has the results of {flats}: give another --output-dir" in then.output
+
+
+def test_a_changed_file_is_run_again(notebooks, flats):
+    failing = "from pathlib import Path\nassert Path(dataset).with_name('go').exists()"
+    write_notebook(notebooks / "00_a.ipynb", parameters=FILE_PARAMETERS)
+    write_notebook(notebooks / "01_b.ipynb", failing, parameters=FILE_PARAMETERS)
+    interrupted = start(notebooks, str(flats), "-p", "target", "price")
+    record = notebooks.parent / "runs" / "flats" / "results.json"
+    wait_for(record, interrupted)
+    interrupted.send_signal(signal.SIGKILL)
+    interrupted.communicate()
+    (flats.parent / "go").touch()
+    assert "00_a ... done before" in run(notebooks, str(flats), "-p", "target", "price").output
+    content = json.loads(record.read_text()) | {"complete": False}
+    record.write_text(json.dumps(content))
+    flats.write_text(flats.read_text() + "\n40,north,1")
+    assert "done before" not in run(notebooks, str(flats), "-p", "target", "price").output
+
+
+def test_folder_of_data_is_found_from_the_notebooks(notebooks, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    monkeypatch.setenv("DMLS2R_DATA", "data")
+    write_notebook(notebooks / "00_a.ipynb", "import os\nassert os.path.isdir(os.environ['DMLS2R_DATA'])")
+    assert run(notebooks).exit_code == 0

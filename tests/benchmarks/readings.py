@@ -7,12 +7,11 @@ zero, where nothing but the optimizer's momentum acts. `acts` says how far step 
 from the placebo's, as a fraction of the MAE of step 1 alone.
 
 Superconductivity and Air Quality take part if the environment variable DMLS2R_DATA names a folder
-with their zip files from UCI.
+with their files from UCI.
 """
 
-import io
 import os
-import zipfile
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -46,45 +45,25 @@ READINGS: dict[str, dict] = {
     "15 epochs of each step": {"n_epochs": 15},
     "all pairs in one batch": {"pair_batch_size": None},
 }
-ZIPS = {"superconductivity": "superconductivty+data.zip", "air_quality": "air+quality.zip"}
 
 
-def load_tables() -> list[tuple[Dataset, int]]:
-    """Datasets with the paper's number of unlabeled samples."""
-    tables = [(load_dataset(name), 200) for name in ("boston", "diabetes", "friedman")]
-    folder = os.environ.get("DMLS2R_DATA")
-    if folder:
-        tables += [(_superconductivity(Path(folder)), 1000), (_air_quality(Path(folder)), 1000)]
+def load_tables() -> list[Dataset]:
+    """The datasets that are here; Air Quality in both readings of its missing values."""
+    tables = [load_dataset(name) for name in ("boston", "diabetes", "friedman")]
+    if os.environ.get("DMLS2R_DATA"):
+        published = load_dataset("air_quality", missing="as_published")
+        tables += [
+            load_dataset("superconductivity"),
+            load_dataset("air_quality"),
+            replace(published, name="air_quality as published"),
+        ]
     return tables
 
 
-def _inner_file(path: Path, name: str) -> io.BytesIO:
-    with zipfile.ZipFile(path) as archive:
-        return io.BytesIO(archive.read(name))
-
-
-def _superconductivity(folder: Path) -> Dataset:
-    table = pd.read_csv(_inner_file(folder / ZIPS["superconductivity"], "train.csv")).astype(float)
-    target = table.pop("critical_temp")
-    return Dataset("superconductivity", table, target, "K", "UCI", "")
-
-
-def _air_quality(folder: Path) -> Dataset:
-    """Rows without a target dropped, -200 read as missing and imputed by the median."""
-    raw = pd.read_csv(
-        _inner_file(folder / ZIPS["air_quality"], "AirQualityUCI.csv"), sep=";", decimal=",", na_values=[-200]
-    )
-    table = raw.dropna(how="all").dropna(axis=1, how="all").dropna(subset="C6H6(GT)").reset_index(drop=True)
-    time = pd.to_datetime(table.pop("Date") + " " + table.pop("Time"), format="%d/%m/%Y %H.%M.%S")
-    table["date"], table["hour"] = time.dt.normalize().astype("int64") / 8.64e13, time.dt.hour
-    target = table.pop("C6H6(GT)")
-    return Dataset("air_quality", table.fillna(table.median()).astype(float), target, "ug/m3", "UCI", "")
-
-
-def run(dataset: Dataset, n_unlabeled: int, n_labeled: int, seed: int, changes: dict) -> dict:
+def run(dataset: Dataset, n_labeled: int, seed: int, changes: dict) -> dict:
     """One trial of one reading: MAE of three arms on one split."""
     torch.set_num_threads(1)
-    split = split_dataset(dataset, n_labeled, n_unlabeled, seed, scale_on="none")
+    split = split_dataset(dataset, n_labeled, dataset.n_unlabeled, seed, scale_on="none")
 
     def predict(**more) -> np.ndarray:
         model = DMLS2RRegressor(**{**changes, **more}, random_state=seed)
@@ -121,6 +100,7 @@ def summarize(trials: pd.DataFrame) -> pd.DataFrame:
 @click.argument("output", type=click.Path(path_type=Path))
 @click.option("--n-labeled", type=int, multiple=True, default=(20,), show_default=True)
 @click.option("--reading", "chosen", multiple=True, help="Only this reading; may be repeated.")
+@click.option("--dataset", "only", multiple=True, help="Only this dataset; may be repeated.")
 @click.option("--n-seeds", default=20, show_default=True)
 @click.option("--first-seed", default=0, show_default=True)
 @click.option("--n-jobs", default=2, show_default=True)
@@ -128,6 +108,7 @@ def main(
     output: Path,
     n_labeled: tuple[int, ...],
     chosen: tuple[str, ...],
+    only: tuple[str, ...],
     n_seeds: int,
     first_seed: int,
     n_jobs: int,
@@ -136,8 +117,9 @@ def main(
     parts = []
     for reading in chosen or READINGS:
         cells = [
-            delayed(run)(dataset, n_unlabeled, n, seed, READINGS[reading])
-            for dataset, n_unlabeled in load_tables()
+            delayed(run)(dataset, n, seed, READINGS[reading])
+            for dataset in load_tables()
+            if not only or dataset.name in only
             for n in n_labeled
             for seed in range(first_seed, first_seed + n_seeds)
         ]
