@@ -118,7 +118,8 @@ DATASETS: dict[str, KnownDataset] = {
         licence="CC BY 4.0; UCI adds: for research only",
         note=(
             "Hourly readings of five cheap sensors beside a road in Italy and of an analyser, from March "
-            "2004 to April 2005; the target is the analyser's benzene. The file has -200 for a missing value."
+            "2004 to April 2005; the target is, according to UCI, the analyser's benzene. The file has -200 "
+            "for a missing value."
         ),
         load=_air_quality,
         n_unlabeled=1000,

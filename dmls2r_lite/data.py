@@ -217,7 +217,7 @@ def _load_file(path: Path, drop_columns: Sequence[str], target: str | None) -> D
 
 def _own_unit(target: str) -> str:
     """What to call the unit of a column that nobody has told us."""
-    return f"units of {target}"
+    return f"units of {target}" if len(target) <= 12 else "units of the target"
 
 
 def _usual_n_unlabeled(target: pd.Series) -> int:
