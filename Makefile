@@ -1,9 +1,6 @@
 # Each target does all set-up by itself: a machine needs make and Python 3.11 or newer, with venv.
 PYTHON = python3
 BIN = .venv/bin
-ifdef DMLS2R_DATA
-export DMLS2R_DATA := $(abspath $(DMLS2R_DATA))  # kernels run in another folder
-endif
 NOTEBOOKS = notebooks/[0-9][0-9]_*.ipynb
 UNSTABLE = metadata.papermill metadata.language_info.version cell.metadata.papermill cell.metadata.execution \
 	cell.metadata.lines_to_next_cell
@@ -29,7 +26,8 @@ test: .venv/installed  ## style, types, unit tests, and every cell of every note
 		--nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests notebooks
 
 lab: .venv/installed  ## JupyterLab, at the first notebook
-	cd notebooks && ../$(BIN)/jupyter lab 00_problem_and_data.ipynb
+	data="$${DMLS2R_DATA:+$$(realpath "$$DMLS2R_DATA")}"; cd notebooks && \
+		DMLS2R_DATA="$$data" ../$(BIN)/jupyter lab 00_problem_and_data.ipynb
 
 notebooks: .venv/installed  ## execute the notebooks in place: no diff where nothing has changed
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --log-level WARN $(NOTEBOOKS)

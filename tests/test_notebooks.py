@@ -78,7 +78,8 @@ def test_second_code_cell_checks_all_parameters(path):
     passed = {keyword.arg: getattr(keyword.value, "id", None) for keyword in call.keywords}
     parameters = parameters_of(nb)
     assert {name: name for name in parameters}.items() <= passed.items()
-    check_parameters(**parameters)
+    if parameters["dataset"]:  # else the notebook writes a table of its own
+        check_parameters(**parameters)
 
 
 @each_notebook
