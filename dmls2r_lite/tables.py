@@ -29,11 +29,18 @@ _MAGIC = {b"PK\x03\x04": "zip", b"PK\x05\x06": "zip", b"\x1f\x8b": "gzip", b"PAR
 _SEPARATORS = (",", ";", "\t", "|")
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.IGNORECASE)
 _COMMA_NUMBER = re.compile(r"\s*[+-]?(\d+,\d*|,\d+)(e[+-]?\d+)?\s*", re.IGNORECASE)
-_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ]\d{1,2}[:.]\d{2}\S*)?")
-_TIME = re.compile(r"\d{1,2}(:\d{2}|[:.]\d{2}[:.]\d{2})")
+_THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(,\d{3})+\s*")
+_WHOLE = re.compile(r"\s*[+-]?\d{1,3}\s*")
+_DECORATED_NUMBER = re.compile(r"\s*[-+−$€£]?\s*\d[\d.,'’\s]*\s*[%$€£]?\s*")  # thousands, units, ...
+_DATE = re.compile(
+    r"(\d{4}-\d{2}|\d{4}([-/.])\d{1,2}\2\d{1,2}|\d{1,2}([-/.])\d{1,2}\3(\d{4}|\d{2}))"
+    r"([T ]\d{1,2}[:.]\d{2}\S*)?"
+)
+_TIME = re.compile(r"\d{1,3}:[0-5]\d(:[0-5]\d)?")
 _DATE_FORMATS = [
-    f"%{first}{mark}%{second}{mark}%Y{time}"
+    f"%{first}{mark}%{second}{mark}%{year}{time}"
     for first, second in ("dm", "md")  # where both would do, the day comes first
+    for year in "Yy"
     for mark in "./-"
     for time in ("", " %H:%M", " %H:%M:%S")
 ]
@@ -74,7 +81,7 @@ def read_table(path: str | Path, drop_columns: Sequence[str] = ()) -> pd.DataFra
             table = pd.read_parquet(io.BytesIO(content))
         except Exception as error:  # pyarrow raises many kinds
             raise ValueError(f"{path} is not a Parquet file, or damaged: {error}") from error
-        table = table.reset_index(drop=isinstance(table.index, pd.RangeIndex))
+        table = table.reset_index(drop=isinstance(table.index, pd.RangeIndex), allow_duplicates=True)
     else:
         table = _parse_csv(path, content)
     names = [str(column).strip() for column in table.columns]
@@ -158,14 +165,20 @@ def _parse_csv(path: Path, content: bytes) -> pd.DataFrame:
     except UnicodeDecodeError:  # what spreadsheets on Windows write
         text = content.decode("cp1252", errors="replace")
     separator, quote = _find_dialect(text)
-    rows = csv.reader(io.StringIO(text.lstrip()), delimiter=separator, quotechar=quote)
-    header, first = next(rows, []), next(rows, [])
-    _check_names(path, [name.strip() for name in header])
-    if len(first) > len(header):  # pandas would take the first column for an index
-        raise ValueError(
-            f"{path} cannot be read as a table: {len(header)} names in the first line, "
-            f"{len(first)} values below"
-        )
+    rows = csv.reader(
+        io.StringIO(text.lstrip(), newline=None), delimiter=separator, quotechar=quote, skipinitialspace=True
+    )
+    try:
+        header = next(rows, [])
+        _check_names(path, [name.strip() for name in header])
+        for number, row in enumerate(rows, start=1):
+            if row and len(row) != len(header):  # pandas would fill up, or take a column for an index
+                raise ValueError(
+                    f"{path} cannot be read as a table: {len(header)} names in the first line, "
+                    f"but {len(row)} values in row {number}"
+                )
+    except csv.Error as error:
+        raise ValueError(f"{path} cannot be read as a table: {error}") from error
 
     def parse(decimal: str) -> pd.DataFrame:
         try:
@@ -178,12 +191,19 @@ def _parse_csv(path: Path, content: bytes) -> pd.DataFrame:
                 skipinitialspace=True,
                 low_memory=False,
             )
-        except (ValueError, csv.Error) as error:  # pandas' own are among them
+        except ValueError as error:  # pandas' own are among them
             raise ValueError(f"{path} cannot be read as a table: {error}") from error
 
     table = parse(".")
     with_commas = [column for column in table if _all_match(table[column], _COMMA_NUMBER, _NUMBER)]
     if with_commas:
+        ambiguous = next((c for c in with_commas if _all_match(table[c], _THOUSANDS, _WHOLE)), None)
+        if ambiguous and separator != ";":
+            value = table[ambiguous].dropna().iloc[0]
+            raise ValueError(
+                f"{path}: {value!r} in column {ambiguous!r} may have a decimal comma or a thousands "
+                "separator: write numbers without the latter"
+            )
         with_points = [column for column in table if types.is_numeric_dtype(table[column])]
         table = parse(",")
         lost = [column for column in with_points if not types.is_numeric_dtype(table[column])]
@@ -262,28 +282,31 @@ def _recognise(path: Path, name: str, column: pd.Series) -> pd.Series:
         raise ValueError(f"{path}: column {name!r} must hold one value per cell, got {known.iloc[0]!r}")
     if known.empty:
         return column.astype(float)
-    texts = known.astype(str)
+    texts = known.astype(str).str.strip()
     distinct = texts.unique()
     if all(map(_TIME.fullmatch, distinct)):
-        clock = texts.str.replace(".", ":").where(texts.str.count("[:.]") == 2, texts + ":00")
+        clock = texts.where(texts.str.count(":") == 2, texts + ":00")
         return pd.to_timedelta(clock).reindex(column.index)
     if all(map(_DATE.fullmatch, distinct)):
         dates = _parse_dates(texts)
-        if dates is not None:
-            return dates.reindex(column.index)
-    numbers = [value for value in distinct if _NUMBER.fullmatch(value) or _COMMA_NUMBER.fullmatch(value)]
-    if len(numbers) == len(distinct) and not any(
-        map(_COMMA_NUMBER.fullmatch, distinct)
-    ):  # decimals of Parquet
+        if dates is None:
+            raise ValueError(
+                f"{path}: column {name!r} must hold dates in one order, "
+                f"got {', '.join(map(repr, distinct[:3]))}"
+            )
+        return dates.reindex(column.index)
+    if all(map(_NUMBER.fullmatch, distinct)):  # decimals of Parquet, for example
         return pd.to_numeric(texts).astype(float).reindex(column.index)
-    if texts.isin(numbers).mean() > 0.9:
-        others = [value for value in distinct if value not in set(numbers)] or [
-            next(filter(pattern.fullmatch, numbers)) for pattern in (_NUMBER, _COMMA_NUMBER)
+    plain = [value for value in distinct if _NUMBER.fullmatch(value) or _COMMA_NUMBER.fullmatch(value)]
+    decorated = [value for value in distinct if _DECORATED_NUMBER.fullmatch(value)]
+    if texts.isin(decorated).mean() > 0.5:
+        others = [value for value in distinct if value not in set(plain)] or [
+            next(filter(pattern.fullmatch, plain)) for pattern in (_NUMBER, _COMMA_NUMBER)
         ]
-        row = int(np.flatnonzero(column.astype(str) == others[0])[0]) + 1
+        row = int(np.flatnonzero(column.astype(str).str.strip() == others[0])[0]) + 1
         raise ValueError(
-            f"{path}: column {name!r} holds numbers, but also {', '.join(map(repr, others[:3]))} "
-            f"(row {row}); correct that, or leave the column out with drop_columns"
+            f"{path}: column {name!r} seems to hold numbers, but has {', '.join(map(repr, others[:3]))} "
+            f"(row {row}); write plain numbers there, or leave the column out with drop_columns"
         )
     return texts.astype(object).reindex(column.index)
 

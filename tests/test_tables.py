@@ -10,7 +10,7 @@ from datetime import date, datetime
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
@@ -85,7 +85,11 @@ class TestDialects:
         if packing == ".zip":
             with zipfile.ZipFile(path, "w") as archive:
                 archive.writestr("folder/table.csv", content)
-        read = read_table(path)
+        try:
+            read = read_table(path)
+        except ValueError as error:
+            assume("may have a decimal comma or a thousands" not in str(error))  # 1,125 and the like
+            raise
         read["date"] = pd.to_datetime(read["date"])  # a column without any date has no kind
         assert_frame_equal(read, frame, check_dtype=False, check_exact=True)
 
@@ -103,6 +107,22 @@ class TestDialects:
         expected = dates if clock else dates - pd.Timedelta("13h")
         assert_array_equal(read_table(path)["when"], expected)
 
+    def test_two_digits_of_a_year_are_no_time(self, write):
+        table = read_table(write("when,y\n01.02.20,1\n13.02.20,2\n14.03.21,3\n"))
+        assert table["when"].tolist() == [pd.Timestamp(2020, 2, d) for d in (1, 13)] + [
+            pd.Timestamp(2021, 3, 14)
+        ]
+
+    def test_months(self, write):
+        table = read_table(write("when,y\n2020-01,1\n2020-02,2\n2021-03,3\n"))
+        assert table["when"].dt.month.tolist() == [1, 2, 3]
+
+    def test_line_ends_of_old_macs_and_spaces_around_texts(self, write):
+        table = read_table(write("a , b\rx ,1\r x,2 \rz,3\r"))
+        assert list(table) == ["a", "b"]
+        assert table["a"].tolist() == ["x", "x", "z"]
+        assert table["b"].tolist() == [1, 2, 3]
+
     def test_month_first_where_day_first_cannot_be(self, write):
         table = read_table(write("when,y\n01/02/2020,1\n01/13/2020,2\n03/04/2020,3\n"))
         assert table["when"].dt.month.tolist() == [1, 1, 3]
@@ -111,7 +131,7 @@ class TestDialects:
         table = read_table(write("when,y\n2020-01-01T12:00:00+02:00,1\n2020-01-01T12:00:00Z,2\n,3\n"))
         assert table["when"].tolist()[:2] == [pd.Timestamp(2020, 1, 1, 10), pd.Timestamp(2020, 1, 1, 12)]
 
-    @pytest.mark.parametrize("times", [["18:00", "7:30", "00:15"], ["18.00.00", "07.30.00", "00.15.00"]])
+    @pytest.mark.parametrize("times", [["18:00", "7:30", "00:15"], ["18:00:00", "07:30:00", "00:15:00"]])
     def test_times_of_day(self, write, times):
         table = read_table(write("t;y\n" + "".join(f"{time};1\n" for time in times)))
         assert (table["t"] / pd.Timedelta("1h")).tolist() == [18, 7.5, 0.25]
@@ -187,11 +207,11 @@ class TestBadFiles:
             ("t.csv", "", "cannot be read as a table"),
             ("t.csv", "a,a,b\n1,2,3\n", "more than one column named a: rename"),
             ("t.csv", "1,2\n3,4\n5,6\n", "must have the names of its columns in the first line, got 1, 2"),
-            ("t.csv", "a,b\n1,2\n3,4,5\n6,7\n", "cannot be read as a table: .*line 3"),
+            ("t.csv", "a,b\n1,2\n3,4,5\n6,7\n", "2 names in the first line, but 3 values in row 2"),
             (
                 "t.csv",
                 "a,b\n1,2,3\n4,5,6\n7,8,9\n",
-                "cannot be read as a table: 2 names in the first line, 3 values",
+                "2 names in the first line, but 3 values in row 1",
             ),
             ("t.csv", "a,b\n1,inf\n3,4\n5,6\n", "column 'b' must be finite, got inf in row 1"),
             (
@@ -202,12 +222,32 @@ class TestBadFiles:
             (
                 "t.csv",
                 "a;b\n1,5;1\n2.5;2\n3,5;3\n",
-                "column 'a' holds numbers, but also '2.5', '1,5' \\(row 2\\)",
+                "column 'a' seems to hold numbers, but has '2.5', '1,5' \\(row 2\\)",
             ),
             (
                 "t.csv",
                 "a,b\n" + "1,2\n" * 20 + "x,2\n",
-                "column 'a' holds numbers, but also 'x' \\(row 21\\)",
+                "column 'a' seems to hold numbers, but has 'x' \\(row 21\\)",
+            ),
+            ("t.csv", "a,b\n1,2\n2,3\n3,4\nTotal,9\n", "seems to hold numbers, but has 'Total' \\(row 4\\)"),
+            ("t.csv", 'a,b\n"1,234.5",2\n"2,345.0",4\n0.5,6\n', "has '1,234.5', '2,345.0' \\(row 1\\)"),
+            (
+                "t.csv",
+                'a,b\n"1,234",2\n"2,345",4\n5,6\n',
+                "'1,234' in column 'a' may have a decimal comma or",
+            ),
+            ("t.csv", "a;b\n1.234,5;2\n2.345,0;4\n0,5;6\n", "has '1.234,5', '2.345,0' \\(row 1\\)"),
+            ("t.csv", "a;b\n1.234;2,5\n2.345;4,5\n7.111;6,5\n", "mixes decimal marks: comma in column 'b'"),
+            ("t.csv", "a,b\n10 %,2\n20 %,4\n30 %,6\n", "has '10 %', '20 %', '30 %' \\(row 1\\)"),
+            ("t.csv", "a,b\n€ 10,2\n€ 20,4\n€ 30,6\n", "has '€ 10', '€ 20', '€ 30' \\(row 1\\)"),
+            ("t.csv", "a,b\n−1.5,2\n−2,4\n3,6\n", "has '−1.5', '−2' \\(row 1\\)"),
+            ("t.csv", "a,b\n1,2\n3,4\n5,6\n7\n", "2 names in the first line, but 1 values in row 4"),
+            ("t.csv", "a,b\n01/02/2020,1\n2020-03-01,2\n05.06.2021,3\n", "'a' must hold dates in one order"),
+            ("t.csv", "a,b\n31.02.2020,1\n01.03.2020,2\n05.06.2021,3\n", "must hold dates in one order"),
+            (
+                "t.csv",
+                "# a comment\na,b\n1,2\n3,4\n5,6\n",
+                "1 names in the first line, but 2 values in row 1",
             ),
             ("t.csv", b"a,b\n\0\0\0\1,2", "not what its name says: it is not text"),
             ("t.csv", b"PK\3\4rest", "not what its name says: by its first bytes it is a zip file"),
