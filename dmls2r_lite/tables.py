@@ -166,7 +166,10 @@ def _parse_csv(path: Path, content: bytes) -> pd.DataFrame:
         text = content.decode("cp1252", errors="replace")
     separator, quote = _find_dialect(text)
     rows = csv.reader(
-        io.StringIO(text.lstrip(), newline=None), delimiter=separator, quotechar=quote, skipinitialspace=True
+        io.StringIO(text.lstrip("\r\n"), newline=None),
+        delimiter=separator,
+        quotechar=quote,
+        skipinitialspace=True,
     )
     try:
         header = next(rows, [])

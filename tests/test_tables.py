@@ -107,6 +107,15 @@ class TestDialects:
         expected = dates if clock else dates - pd.Timedelta("13h")
         assert_array_equal(read_table(path)["when"], expected)
 
+    @pytest.mark.parametrize("sep", list(",;\t|"))
+    def test_a_column_without_a_name_is_kept(self, write, sep):
+        rows = [
+            "",
+            *(sep.join(row) for row in [("", "a", "b"), ("7", "1", "2"), ("8", "3", "4"), ("9", "5", "6")]),
+        ]
+        table = read_table(write("\n".join(rows)))
+        assert table.to_numpy().tolist() == [[7, 1, 2], [8, 3, 4], [9, 5, 6]]
+
     def test_two_digits_of_a_year_are_no_time(self, write):
         table = read_table(write("when,y\n01.02.20,1\n13.02.20,2\n14.03.21,3\n"))
         assert table["when"].tolist() == [pd.Timestamp(2020, 2, d) for d in (1, 13)] + [
