@@ -128,7 +128,8 @@ def run(
     notebooks = _find_notebooks(notebooks_dir, only)
     if str(output_dir) == ".":
         raise click.ClickException("--output-dir must be a folder of its own, got the current one")
-    jobs = _plan(list(dict.fromkeys(datasets)) or ["boston"], notebooks, dict(given), output_dir)
+    by_source = {os.path.abspath(dataset): dataset for dataset in reversed(datasets)}
+    jobs = _plan(list(by_source.values())[::-1] or ["boston"], notebooks, dict(given), output_dir)
     try:
         all_went_well = run_jobs(jobs, output_dir)
     except KeyboardInterrupt:
@@ -194,8 +195,8 @@ def _plan(
 
     jobs = []
     for dataset in datasets:
-        source = dataset if dataset in DATASETS else str(Path(dataset).resolve())
-        name = dataset if dataset in DATASETS else table_name(dataset)
+        source = dataset if dataset in DATASETS else os.path.abspath(dataset)
+        name = dataset if dataset in DATASETS else _or_fail(table_name, dataset)
         texts = {**given, "dataset": source, "output_dir": str((output_dir / name).resolve())}
         for path in notebooks:
             injected = {

@@ -195,7 +195,8 @@ def _load_file(path: Path, drop_columns: Sequence[str], target: str | None) -> D
     left_out = described.index[described["treatment"].str.startswith("left out")]
     if len(left_out) == table.shape[1]:
         raise ValueError(
-            f"{path.name} must have a column that can be used besides the target. " + "; ".join(notices)
+            f"{path.name} must have a column that can be used besides the target, "
+            f"got {'; '.join(notices) or 'none'}"
         )
     if notices:
         warnings.warn(f"{path.name}: " + "; ".join(notices), stacklevel=3)

@@ -10,6 +10,7 @@ import re
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
@@ -29,21 +30,17 @@ _MAGIC = {b"PK\x03\x04": "zip", b"PK\x05\x06": "zip", b"\x1f\x8b": "gzip", b"PAR
 _SEPARATORS = (",", ";", "\t", "|")
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.IGNORECASE)
 _COMMA_NUMBER = re.compile(r"\s*[+-]?(\d+,\d*|,\d+)(e[+-]?\d+)?\s*", re.IGNORECASE)
-_THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(,\d{3})+\s*")
-_WHOLE = re.compile(r"\s*[+-]?\d{1,3}\s*")
+_THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}([.,]\d{3})+\s*")
 _DECORATED_NUMBER = re.compile(r"\s*[-+−$€£]?\s*\d[\d.,'’\s]*\s*[%$€£]?\s*")  # thousands, units, ...
 _DATE = re.compile(
     r"(\d{4}-\d{2}|\d{4}([-/.])\d{1,2}\2\d{1,2}|\d{1,2}([-/.])\d{1,2}\3(\d{4}|\d{2}))"
     r"([T ]\d{1,2}[:.]\d{2}\S*)?"
 )
 _TIME = re.compile(r"\d{1,3}:[0-5]\d(:[0-5]\d)?")
-_DATE_FORMATS = [
-    f"%{first}{mark}%{second}{mark}%{year}{time}"
-    for first, second in ("dm", "md")  # where both would do, the day comes first
-    for year in "Yy"
-    for mark in "./-"
-    for time in ("", " %H:%M", " %H:%M:%S")
-]
+_DAY_FIRST, _MONTH_FIRST = (
+    [f"%{a}{mark}%{b}{mark}%Y{time}" for mark in "./-" for time in ("", " %H:%M", " %H:%M:%S")]
+    for a, b in ("dm", "md")
+)
 
 
 def read_table(path: str | Path, drop_columns: Sequence[str] = ()) -> pd.DataFrame:
@@ -51,7 +48,9 @@ def read_table(path: str | Path, drop_columns: Sequence[str] = ()) -> pd.DataFra
 
     Separator (comma, semicolon, tab, bar), decimal mark, quotes and encoding of a CSV file are found
     out; it may be packed as .gz or .zip. Empty cells and ?, -, ., NA and the like are missing values.
-    Columns of dates or times of day are recognised. Rows without any value are left out.
+    Columns of dates or times of day are recognised; where day and month could be either, the day comes
+    first, unless another column of the file shows that it does not. Rows without any value are left
+    out, and so is a column without a name that only counts the rows.
 
     Parameters
     ----------
@@ -76,30 +75,66 @@ def read_table(path: str | Path, drop_columns: Sequence[str] = ()) -> pd.DataFra
     """
     path = Path(path)
     name, content = _unpack(path)
-    if name.endswith(".parquet"):
-        try:
-            table = pd.read_parquet(io.BytesIO(content))
-        except Exception as error:  # pyarrow raises many kinds
-            raise ValueError(f"{path} is not a Parquet file, or damaged: {error}") from error
-        table = table.reset_index(drop=isinstance(table.index, pd.RangeIndex), allow_duplicates=True)
-    else:
-        table = _parse_csv(path, content)
+    table = _read_parquet(path, content) if name.endswith(".parquet") else _parse_csv(path, content)
     names = [str(column).strip() for column in table.columns]
     _check_names(path, names)
     _check_columns_exist(path, drop_columns, names)
     table.columns = names
     table = table.drop(columns=list(drop_columns))
-    table = pd.DataFrame({column: _recognise(path, column, table[column]) for column in table.columns})
+    month_first = any(_is_month_first(table[column]) for column in table.columns)
+    table = pd.DataFrame(
+        {column: _recognise(path, column, table[column], month_first) for column in table.columns}
+    )
+    counts = [
+        column
+        for column in table.columns
+        if str(column).startswith("Unnamed: ") and _counts_rows(table[column])
+    ]
+    table = table.drop(columns=counts)
     table = table.dropna(how="all")
     if len(table) < 3:
         raise ValueError(f"{path} must hold 3 rows or more below the line of names, got {len(table)}")
     return table
 
 
+def read_cells(path: str | Path) -> pd.DataFrame:
+    """The cells of a table as they are written in its file, all rows and columns, index as in `read_table`.
+
+    Of a CSV file they are texts.
+    """
+    path = Path(path)
+    name, content = _unpack(path)
+    table = _read_parquet(path, content) if name.endswith(".parquet") else _parse_csv(path, content, True)
+    table.columns = [str(column).strip() for column in table.columns]
+    return table
+
+
+def _read_parquet(path: Path, content: bytes) -> pd.DataFrame:
+    try:
+        table = pd.read_parquet(io.BytesIO(content))
+    except Exception as error:  # pyarrow raises many kinds
+        raise ValueError(f"{path} is not a Parquet file, or damaged: {error}") from error
+    return table.reset_index(drop=table.index.names == [None], allow_duplicates=True)
+
+
+def _counts_rows(column: pd.Series) -> bool:
+    n = len(column)
+    return any(np.array_equal(column, np.arange(start, start + n)) for start in (0, 1))
+
+
 def table_name(path: str | Path) -> str:
-    """The name of a file without what says how it is written."""
+    """The name of a file without what says how it is written.
+
+    Raises
+    ------
+    ValueError
+        If it would be no name for a folder of results.
+    """
     name = re.sub(r"\.(gz|zip)$", "", Path(path).name, flags=re.IGNORECASE)
-    return re.sub(r"\.(csv|tsv|txt|parquet)$", "", name, flags=re.IGNORECASE)
+    name = re.sub(r"\.(csv|tsv|txt|parquet)$", "", name, flags=re.IGNORECASE)
+    if name.strip(". ") == "" or name == "index.html":
+        raise ValueError(f"rename the file {path}: a folder of results takes its name from it")
+    return name
 
 
 def _check_columns_exist(path: Path, named: Sequence[str], columns: Sequence[str]) -> None:
@@ -153,7 +188,7 @@ def _unpack_zip(path: Path, content: bytes) -> tuple[str, bytes]:
         return tables[0].lower(), archive.read(tables[0])
 
 
-def _parse_csv(path: Path, content: bytes) -> pd.DataFrame:
+def _parse_csv(path: Path, content: bytes, as_text: bool = False) -> pd.DataFrame:
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
     elif b"\0" in content[: 2**16]:
@@ -162,14 +197,17 @@ def _parse_csv(path: Path, content: bytes) -> pd.DataFrame:
         encoding = "utf-8-sig"
     try:
         text = content.decode(encoding)
-    except UnicodeDecodeError:  # what spreadsheets on Windows write
-        text = content.decode("cp1252", errors="replace")
+    except UnicodeDecodeError as error:
+        if encoding == "utf-16" or not content[: error.start].isascii():
+            raise ValueError(f"{path} is damaged or cut off at byte {error.start}: {error.reason}") from error
+        text = content.decode("cp1252", errors="replace")  # what spreadsheets on Windows write
     separator, quote = _find_dialect(text)
     rows = csv.reader(
         io.StringIO(text.lstrip("\r\n"), newline=None),
         delimiter=separator,
         quotechar=quote,
         skipinitialspace=True,
+        strict=True,
     )
     try:
         header = next(rows, [])
@@ -183,38 +221,48 @@ def _parse_csv(path: Path, content: bytes) -> pd.DataFrame:
     except csv.Error as error:
         raise ValueError(f"{path} cannot be read as a table: {error}") from error
 
-    def parse(decimal: str) -> pd.DataFrame:
+    def parse(**options: Any) -> pd.DataFrame:
         try:
             return pd.read_csv(
                 io.StringIO(text),
                 sep=separator,
                 quotechar=quote,
-                decimal=decimal,
-                na_values=list(MISSING),
                 skipinitialspace=True,
                 low_memory=False,
+                **options,
             )
         except ValueError as error:  # pandas' own are among them
             raise ValueError(f"{path} cannot be read as a table: {error}") from error
 
-    table = parse(".")
+    if as_text:
+        return parse(dtype=str, keep_default_na=False)
+    table = parse(na_values=list(MISSING))
     with_commas = [column for column in table if _all_match(table[column], _COMMA_NUMBER, _NUMBER)]
+    numeric = [column for column in table if types.is_numeric_dtype(table[column])]
     if with_commas:
-        ambiguous = next((c for c in with_commas if _all_match(table[c], _THOUSANDS, _WHOLE)), None)
-        if ambiguous and separator != ";":
-            value = table[ambiguous].dropna().iloc[0]
-            raise ValueError(
-                f"{path}: {value!r} in column {ambiguous!r} may have a decimal comma or a thousands "
-                "separator: write numbers without the latter"
-            )
-        with_points = [column for column in table if types.is_numeric_dtype(table[column])]
-        table = parse(",")
-        lost = [column for column in with_points if not types.is_numeric_dtype(table[column])]
+        if separator != ";":
+            _refuse_thousands(path, table[with_commas], ",")
+        table = parse(na_values=list(MISSING), decimal=",")
+        lost = [column for column in numeric if not types.is_numeric_dtype(table[column])]
         if lost:
             raise ValueError(
                 f"{path} mixes decimal marks: comma in column {with_commas[0]!r}, point in column {lost[0]!r}"
             )
+    elif separator == ";":  # where a decimal comma is usual
+        _refuse_thousands(path, parse(dtype=str, keep_default_na=False)[numeric], ".")
     return table
+
+
+def _refuse_thousands(path: Path, table: pd.DataFrame, mark: str) -> None:
+    """Raise ValueError if all numbers with a mark could have it to separate thousands."""
+    marked = table.melt(var_name="column", value_name="text").dropna().astype(str)
+    marked = marked[marked["text"].str.contains(mark, regex=False)]
+    if len(marked) and all(_THOUSANDS.fullmatch(text) for text in marked["text"].unique()):
+        column, text = marked.iloc[0]
+        raise ValueError(
+            f"{path}: {text!r} in column {column!r} may have a decimal mark or a thousands separator: "
+            "write numbers without the latter"
+        )
 
 
 def _find_dialect(text: str) -> tuple[str, str]:
@@ -262,7 +310,20 @@ def _is_text(column: pd.Series) -> bool:
     return column.dtype == object or types.is_string_dtype(column.dtype)
 
 
-def _recognise(path: Path, name: str, column: pd.Series) -> pd.Series:
+def _is_month_first(column: pd.Series) -> bool:
+    """Whether a column holds dates in which the month must come first."""
+    if not _is_text(column):
+        return False
+    texts = column.dropna().astype(str).str.strip()
+    if not all(map(_DATE.fullmatch, texts.unique())):
+        return False
+    return (
+        _parse_dates(texts, ["ISO8601", *_DAY_FIRST]) is None
+        and _parse_dates(texts, _MONTH_FIRST) is not None
+    )
+
+
+def _recognise(path: Path, name: str, column: pd.Series, month_first: bool) -> pd.Series:
     """The column as float, bool, datetime64, timedelta64 or text, whichever it is."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(column.cat.categories.dtype)
@@ -291,10 +352,11 @@ def _recognise(path: Path, name: str, column: pd.Series) -> pd.Series:
         clock = texts.where(texts.str.count(":") == 2, texts + ":00")
         return pd.to_timedelta(clock).reindex(column.index)
     if all(map(_DATE.fullmatch, distinct)):
-        dates = _parse_dates(texts)
+        orders = (_MONTH_FIRST, _DAY_FIRST) if month_first else (_DAY_FIRST, _MONTH_FIRST)
+        dates = _parse_dates(texts, ["ISO8601", *orders[0], *orders[1]])
         if dates is None:
             raise ValueError(
-                f"{path}: column {name!r} must hold dates in one order, "
+                f"{path}: column {name!r} must hold dates in one order, with years of four digits, "
                 f"got {', '.join(map(repr, distinct[:3]))}"
             )
         return dates.reindex(column.index)
@@ -314,9 +376,10 @@ def _recognise(path: Path, name: str, column: pd.Series) -> pd.Series:
     return texts.astype(object).reindex(column.index)
 
 
-def _parse_dates(texts: pd.Series) -> pd.Series | None:
+def _parse_dates(texts: pd.Series, formats: Sequence[str]) -> pd.Series | None:
+    """Dates without a time zone, by the first format that fits them all."""
     has_zone = bool(texts.str.contains(r":\d{2}\S*(?:Z|[+-]\d{2}:?\d{2})$").any())
-    for date_format in ("ISO8601", *_DATE_FORMATS):
+    for date_format in formats:
         try:
             dates = pd.to_datetime(texts, format=date_format, utc=has_zone)
         except ValueError:
@@ -415,26 +478,51 @@ def make_preprocessor(features: pd.DataFrame) -> ColumnTransformer:
             ("time", by(_to_hours, median), of_kind("time")),
             ("category", by(_to_texts, one_hot), of_kind("category")),
         ],
-        verbose_feature_names_out=False,
+        verbose_feature_names_out=any(
+            "=" in str(column) or ": missing" in str(column) for column in features
+        ),
     ).set_output(transform="pandas")
 
 
 def _to_numbers(X: pd.DataFrame) -> pd.DataFrame:
-    return _convert(X, lambda column: pd.to_numeric(column).astype(float), "numbers")
+    def convert(column: pd.Series) -> pd.Series:
+        if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
+            raise TypeError("got dates or times")
+        return pd.to_numeric(column).astype(float)
+
+    return _convert(X, convert, "numbers")
 
 
 def _to_days(X: pd.DataFrame) -> pd.DataFrame:
-    return _convert(
-        X, lambda column: (pd.to_datetime(column, format="ISO8601") - EPOCH) / pd.Timedelta("1D"), "dates"
-    )
+    def convert(column: pd.Series) -> pd.Series:
+        if types.is_datetime64_any_dtype(column):
+            dates = column.dt.tz_convert(None) if getattr(column.dt, "tz", None) else column
+        elif types.is_numeric_dtype(column) and column.notna().any():
+            raise TypeError("got numbers")
+        else:
+            known = column.dropna().astype(str).str.strip()
+            parsed = _parse_dates(known, ["ISO8601", *_DAY_FIRST, *_MONTH_FIRST])
+            if parsed is None:
+                raise ValueError(f"got {known.iloc[0]!r}")
+            dates = parsed.reindex(column.index)
+        return (pd.to_datetime(dates) - EPOCH) / pd.Timedelta("1D")
+
+    return _convert(X, convert, "dates")
 
 
 def _to_hours(X: pd.DataFrame) -> pd.DataFrame:
-    return _convert(X, lambda column: pd.to_timedelta(column) / pd.Timedelta("1h"), "times")
+    def convert(column: pd.Series) -> pd.Series:
+        if types.is_numeric_dtype(column) and column.notna().any():
+            raise TypeError("got numbers")
+        return pd.to_timedelta(column) / pd.Timedelta("1h")
+
+    return _convert(X, convert, "times")
 
 
 def _to_texts(X: pd.DataFrame) -> pd.DataFrame:
-    return X.astype(str).astype(object).where(X.notna(), np.nan)
+    texts = X.astype(str).apply(lambda column: column.str.strip())
+    same = {"true": "True", "TRUE": "True", "false": "False", "FALSE": "False"}
+    return texts.replace(same).astype(object).where(X.notna(), np.nan)
 
 
 def _convert(X: pd.DataFrame, convert: Callable[[pd.Series], pd.Series], kind: str) -> pd.DataFrame:
@@ -448,4 +536,4 @@ def _convert(X: pd.DataFrame, convert: Callable[[pd.Series], pd.Series], kind: s
 
 
 def _name_of_category(column: str, category: str | float) -> str:
-    return f"{column}={'(missing)' if pd.isna(category) else category}"
+    return f"{column}: missing" if pd.isna(category) else f"{column}={category}"

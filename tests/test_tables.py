@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 
-from dmls2r_lite.tables import MAX_CATEGORIES, describe_columns, make_preprocessor, read_table
+from dmls2r_lite.tables import (
+    MAX_CATEGORIES,
+    describe_columns,
+    make_preprocessor,
+    read_cells,
+    read_table,
+    table_name,
+)
 
 MESSY = """\
 sold;size;district;garden;heating;id;notes;empty;country;price
@@ -88,7 +95,7 @@ class TestDialects:
         try:
             read = read_table(path)
         except ValueError as error:
-            assume("may have a decimal comma or a thousands" not in str(error))  # 1,125 and the like
+            assume("may have a decimal mark or a thousands" not in str(error))  # 1,125 and the like
             raise
         read["date"] = pd.to_datetime(read["date"])  # a column without any date has no kind
         assert_frame_equal(read, frame, check_dtype=False, check_exact=True)
@@ -116,11 +123,29 @@ class TestDialects:
         table = read_table(write("\n".join(rows)))
         assert table.to_numpy().tolist() == [[7, 1, 2], [8, 3, 4], [9, 5, 6]]
 
-    def test_two_digits_of_a_year_are_no_time(self, write):
-        table = read_table(write("when,y\n01.02.20,1\n13.02.20,2\n14.03.21,3\n"))
-        assert table["when"].tolist() == [pd.Timestamp(2020, 2, d) for d in (1, 13)] + [
-            pd.Timestamp(2021, 3, 14)
-        ]
+    def test_one_order_of_day_and_month_in_a_file(self, write):
+        table = read_table(
+            write("a,b\n01/31/2024,02/05/2024\n02/01/2024,03/04/2024\n02/20/2024,03/12/2024\n")
+        )
+        assert table["b"].dt.month.tolist() == [2, 3, 3]
+
+    def test_a_column_that_only_counts_the_rows_is_left_out(self, write, tmp_path):
+        assert list(read_table(write(",a,b\n0,5,1\n1,6,2\n2,7,3\n"))) == ["a", "b"]
+        frame = pd.DataFrame({"a": [1, 2, 3, 4], "b": 1.0})
+        frame[frame["a"] != 2].to_parquet(tmp_path / "t.parquet")
+        assert list(read_table(tmp_path / "t.parquet")) == ["a", "b"]
+        frame.set_index("a").to_parquet(tmp_path / "named.parquet")
+        assert list(read_table(tmp_path / "named.parquet")) == ["a", "b"]
+
+    def test_a_decimal_mark_is_clear_from_other_numbers(self, write):
+        assert read_table(write("a;b\n1.234;0.5\n2.345;1.5\n3.456;2.5\n"))["a"][0] == 1.234
+        assert read_table(write("a\tb\n1,234\t0,5\n2,345\t1,5\n3,456\t2,5\n"))["a"][0] == 1.234
+
+    def test_cells_as_they_are(self, write, tmp_path):
+        cells = read_cells(write("id;x\n007;1,50\n9007199254740993;\n;\n8; a\n"))
+        assert cells.to_numpy().tolist() == [["007", "1,50"], ["9007199254740993", ""], ["", ""], ["8", "a"]]
+        pd.DataFrame({"id": [2**53 + 1, 2**53 + 3, 1]}).to_parquet(tmp_path / "t.parquet")
+        assert read_cells(tmp_path / "t.parquet")["id"].tolist() == [2**53 + 1, 2**53 + 3, 1]
 
     def test_months(self, write):
         table = read_table(write("when,y\n2020-01,1\n2020-02,2\n2021-03,3\n"))
@@ -243,8 +268,20 @@ class TestBadFiles:
             (
                 "t.csv",
                 'a,b\n"1,234",2\n"2,345",4\n5,6\n',
-                "'1,234' in column 'a' may have a decimal comma or",
+                "'1,234' in column 'a' may have a decimal mark or",
             ),
+            ("t.csv", "a;b\n1.234;2\n987;3\n12.500;4\n", "'1.234' in column 'a' may have a decimal mark or"),
+            (
+                "t.csv",
+                "a;b\n31.12.45;2\n01.02.50;3\n15.03.67;4\n",
+                "with years of four digits, got '31.12.45'",
+            ),
+            (
+                "t.csv",
+                'a,n\n1,x\n2,"y\n3,z\n4,"w\n5,v\n',
+                "cannot be read as a table: ',' expected after '\"'",
+            ),
+            ("t.csv", "größe,n\n1,ä\n2,ö\n3,".encode() + b"\xe4\n", "is damaged or cut off at byte"),
             ("t.csv", "a;b\n1.234,5;2\n2.345,0;4\n0,5;6\n", "has '1.234,5', '2.345,0' \\(row 1\\)"),
             ("t.csv", "a;b\n1.234;2,5\n2.345;4,5\n7.111;6,5\n", "mixes decimal marks: comma in column 'b'"),
             ("t.csv", "a,b\n10 %,2\n20 %,4\n30 %,6\n", "has '10 %', '20 %', '30 %' \\(row 1\\)"),
@@ -392,13 +429,13 @@ class TestPreprocessor:
     def test_by_hand(self, train):
         X = make_preprocessor(train).fit_transform(train)
         assert list(X) == [
-            "x", "when", "clock", "color=blue", "color=red", "color=(missing)", "flag=False", "flag=True",
+            "x", "when", "clock", "color=blue", "color=red", "color: missing", "flag=False", "flag=True",
         ]  # fmt: skip
         assert X["x"].tolist() == [1, 3, 3, 10]  # the median of 1, 3, 10
         assert X["when"].tolist() == [1, 3, 2.5, 2.5]
         assert X["clock"].tolist() == [1, 2, 3, 6]
         assert X["color=red"].tolist() == [1, 0, 1, 0]
-        assert X["color=(missing)"].tolist() == [0, 0, 0, 1]
+        assert X["color: missing"].tolist() == [0, 0, 0, 1]
         assert X["flag=True"].tolist() == [1, 0, 1, 1]
 
     def test_new_rows(self, train):
@@ -421,8 +458,29 @@ class TestPreprocessor:
         assert X.filter(like="flag").to_numpy().tolist() == [[0, 0], [0, 1]]
         assert_frame_equal(pickle.loads(pickle.dumps(fitted)).transform(new), X)
 
+    def test_new_rows_written_as_in_a_file(self, train):
+        fitted = make_preprocessor(train).fit(train)
+        new = train.assign(when=["11.01.1970"] * 4, flag=["true", "FALSE", " True", "False"], color=" red ")
+        X = fitted.transform(new)
+        assert X["when"].tolist() == [10] * 4
+        assert X["flag=True"].tolist() == [1, 0, 1, 0]
+        assert X["color=red"].tolist() == [1] * 4
+        zoned = train.assign(when=pd.to_datetime(["1970-01-11 01:00+01:00"] * 4))
+        assert fitted.transform(zoned)["when"].tolist() == [10] * 4
+
+    def test_names_never_repeat(self):
+        frame = pd.DataFrame({"a": ["x", "y", None], "a=x": [1.0, 0.0, 2.0], "a: missing": [1.0, 2.0, 3.0]})
+        assert make_preprocessor(frame).fit_transform(frame).columns.is_unique
+
     def test_wrong_new_rows(self, train):
         fitted = make_preprocessor(train).fit(train)
+        for column, value, kind in [
+            ("when", 3, "dates"),
+            ("clock", 3.5, "times"),
+            ("x", pd.Timestamp(2020, 1, 1), "numbers"),
+        ]:
+            with pytest.raises(ValueError, match=f"column '{column}' must hold {kind}, as in training"):
+                fitted.transform(train.assign(**{column: value}))
         with pytest.raises(ValueError, match="column 'x' must hold numbers, as in training"):
             fitted.transform(train.assign(x="many"))
         with pytest.raises(ValueError, match="column 'when' must hold dates, as in training"):
@@ -454,3 +512,11 @@ class TestPreprocessor:
         if "x" in X and frame["x"].isna().any():
             filled = known.median() if len(known) else 0
             assert_allclose(X["x"][frame["x"].isna()], filled)
+
+
+def test_names_of_tables():
+    names = ["a.csv", "b.CSV.gz", "c d.v2.parquet", "e.zip", ".hidden.csv"]
+    assert [table_name(name) for name in names] == ["a", "b", "c d.v2", "e", ".hidden"]
+    for name in (".csv", "...csv", "index.html.csv"):
+        with pytest.raises(ValueError, match="rename the file"):
+            table_name(name)
