@@ -218,7 +218,9 @@ def _load_file(path: Path, drop_columns: Sequence[str], target: str | None) -> D
 
 def _own_unit(target: str) -> str:
     """What to call the unit of a column that nobody has told us."""
-    return f"units of {target}" if len(target) <= 12 else "units of the target"
+    if len(target) > 12 or "$" in target:  # matplotlib takes what stands between two $ for mathematics
+        return "units of the target"
+    return f"units of {target}"
 
 
 def _usual_n_unlabeled(target: pd.Series) -> int:

@@ -16,8 +16,7 @@ def set_style() -> None:
         style="whitegrid",
         palette="colorblind",
         rc={"figure.figsize": (7, 4), "figure.dpi": 100, "axes.titlesize": 12, "axes.titleweight": "bold",
-            "axes.spines.top": False, "axes.spines.right": False, "figure.constrained_layout.use": True,
-            "text.parse_math": False},  # names of columns may hold a $
+            "axes.spines.top": False, "axes.spines.right": False, "figure.constrained_layout.use": True},
     )  # fmt: skip
 
 

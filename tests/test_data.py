@@ -315,6 +315,13 @@ class TestFiles:
         with pytest.raises(TypeError, match="drop_columns must be a list of names, got 'x1'"):
             load_dataset("toy", "x1")
 
+    @pytest.mark.parametrize("target", ["price in USD of 2020", "price_$"])
+    def test_units_of_long_and_strange_names(self, tmp_path, target):
+        path = tmp_path / "t.csv"
+        path.write_text(f"a,{target}\n1,2\n3,4\n5,6\n")
+        data = load_dataset(path, target=target)
+        assert (data.target_label, data.unit) == (target, "units of the target")
+
     def test_missing_is_checked(self):
         with pytest.raises(ValueError, match="missing must be 'drop' or 'as_published', got 'keep'"):
             load_dataset("toy", missing="keep")
