@@ -64,7 +64,11 @@ def start(notebooks, *arguments, output=None):
     output = output or notebooks.parent / "runs"
     command = [sys.executable, "-c", "from dmls2r_lite.cli import main; main()", "run", *arguments]
     command += ["--notebooks-dir", notebooks, "--output-dir", output]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # Where the tests run in the background, SIGINT may be ignored, and children inherit that.
+    heed = None if os.name == "nt" else lambda: signal.signal(signal.SIGINT, signal.default_int_handler)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed
+    )
 
 
 def read_record(folder):
