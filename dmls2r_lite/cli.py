@@ -128,8 +128,10 @@ def run(
     notebooks = _find_notebooks(notebooks_dir, only)
     if str(output_dir) == ".":
         raise click.ClickException("--output-dir must be a folder of its own, got the current one")
-    by_source = {os.path.abspath(dataset): dataset for dataset in reversed(datasets)}
-    jobs = _plan(list(by_source.values())[::-1] or ["boston"], notebooks, dict(given), output_dir)
+    by_source: dict[str, str] = {}  # a file may be named twice, by two spellings
+    for dataset in datasets:
+        by_source.setdefault(os.path.abspath(dataset), dataset)
+    jobs = _plan(list(by_source.values()) or ["boston"], notebooks, dict(given), output_dir)
     try:
         all_went_well = run_jobs(jobs, output_dir)
     except KeyboardInterrupt:

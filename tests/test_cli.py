@@ -609,6 +609,16 @@ def test_two_files_of_one_name_do_not_mix(notebooks, flats, tmp_path):
     assert f"has the results of {flats}: give another --output-dir" in then.output
 
 
+def test_one_file_by_two_spellings_runs_once(notebooks, flats, monkeypatch):
+    write_notebook(notebooks / "00_a.ipynb", parameters=FILE_PARAMETERS)
+    monkeypatch.chdir(flats.parent)
+    result = run(notebooks, "toy", "flats.csv", "./flats.csv", "toy", "-p", "target", "price", "--only", "00")
+    assert "target must name a column of toy" in result.output  # one target for all
+    result = run(notebooks, "flats.csv", "./flats.csv", "-p", "target", "price")
+    assert result.exit_code == 0
+    assert result.stdout.count("00_a") == 1
+
+
 def test_a_changed_file_is_run_again(notebooks, flats):
     failing = "from pathlib import Path\nassert Path(dataset).with_name('go').exists()"
     write_notebook(notebooks / "00_a.ipynb", parameters=FILE_PARAMETERS)
