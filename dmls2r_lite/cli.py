@@ -44,17 +44,17 @@ def datasets(context: click.Context) -> None:
 
     if context.invoked_subcommand:
         return
+    absent = [name for name in uci.FILES if _or_fail(uci.find, name) is None]
     rows = [("name", "rows", "columns", "target", "here")]
     for name, known in DATASETS.items():
-        target = f"{known.target} [{known.unit}]"
-        here = "no" if name in uci.FILES and _or_fail(uci.find, name) is None else "yes"
+        target, here = f"{known.target} [{known.unit}]", "no" if name in absent else "yes"
         rows.append((name, str(known.n_rows), str(known.n_features), target, here))
     heading, *lines = align(rows)
     width = shutil.get_terminal_size().columns
     click.echo(heading)
     for line, (name, known) in zip(lines, DATASETS.items(), strict=True):
         text = f"{known.source}. Licence: {known.licence}. {known.note}"
-        if line.endswith("no"):
+        if name in absent:
             text += f" To get it: dmls2r datasets fetch {name}"
         click.echo(line)
         click.echo(click.wrap_text(text, width, initial_indent="    ", subsequent_indent="    "))

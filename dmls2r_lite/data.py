@@ -18,7 +18,14 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardSca
 from sklearn.utils import check_scalar
 
 from .catalog import DATASETS, SENTINEL
-from .tables import describe_columns, make_preprocessor, needs_preprocessing, read_table, table_name
+from .tables import (
+    check_drop_columns,
+    describe_columns,
+    make_preprocessor,
+    needs_preprocessing,
+    read_table,
+    table_name,
+)
 
 Scaling = Literal["minmax", "standard", "none"]
 
@@ -237,12 +244,7 @@ def _check_target(name: str, table: pd.DataFrame, target: str) -> None:
 
 
 def _drop_columns(name: str, features: pd.DataFrame, drop_columns: Sequence[str]) -> pd.DataFrame:
-    unknown = [column for column in drop_columns if column not in features]
-    if unknown:
-        raise ValueError(
-            f"drop_columns must name columns of {name} ({', '.join(map(str, features))}), "
-            f"got {', '.join(map(str, unknown))}"
-        )
+    check_drop_columns(name, drop_columns, list(map(str, features)))
     if len(set(drop_columns)) == features.shape[1]:
         raise ValueError("drop_columns must leave at least one column, got all of them")
     return features.drop(columns=list(drop_columns))

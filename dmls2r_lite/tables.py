@@ -78,7 +78,7 @@ def read_table(path: str | Path, drop_columns: Sequence[str] = ()) -> pd.DataFra
     table = _read_parquet(path, content) if name.endswith(".parquet") else _parse_csv(path, content)
     names = [str(column).strip() for column in table.columns]
     _check_names(path, names)
-    _check_columns_exist(path, drop_columns, names)
+    check_drop_columns(path.name, drop_columns, names)
     table.columns = names
     table = table.drop(columns=list(drop_columns))
     month_first = any(_is_month_first(table[column]) for column in table.columns)
@@ -137,11 +137,13 @@ def table_name(path: str | Path) -> str:
     return name
 
 
-def _check_columns_exist(path: Path, named: Sequence[str], columns: Sequence[str]) -> None:
-    unknown = [column for column in named if column not in columns]
+def check_drop_columns(name: str, drop_columns: Sequence[str], columns: Sequence[str]) -> None:
+    """Raise ValueError if a table of that name lacks a column that is to be left out."""
+    unknown = [column for column in drop_columns if column not in columns]
     if unknown:
         raise ValueError(
-            f"drop_columns must name columns of {path.name} ({', '.join(columns)}), got {', '.join(unknown)}"
+            f"drop_columns must name columns of {name} ({', '.join(columns)}), "
+            f"got {', '.join(map(str, unknown))}"
         )
 
 
@@ -339,7 +341,7 @@ def _recognise(path: Path, name: str, column: pd.Series, month_first: bool) -> p
             )
         return values
     if types.is_datetime64_any_dtype(column):
-        return column.dt.tz_convert(None) if getattr(column.dt, "tz", None) else column
+        return _without_zone(column)
     if types.is_timedelta64_dtype(column):
         return column
     if known.map(lambda value: isinstance(value, (list, dict, np.ndarray, bytes))).any():
@@ -374,6 +376,11 @@ def _recognise(path: Path, name: str, column: pd.Series, month_first: bool) -> p
             f"(row {row}); write plain numbers there, or leave the column out with drop_columns"
         )
     return texts.astype(object).reindex(column.index)
+
+
+def _without_zone(dates: pd.Series) -> pd.Series:
+    """Dates with a time zone in UTC, others as they are."""
+    return dates.dt.tz_convert(None) if getattr(dates.dt, "tz", None) else dates
 
 
 def _parse_dates(texts: pd.Series, formats: Sequence[str]) -> pd.Series | None:
@@ -496,7 +503,7 @@ def _to_numbers(X: pd.DataFrame) -> pd.DataFrame:
 def _to_days(X: pd.DataFrame) -> pd.DataFrame:
     def convert(column: pd.Series) -> pd.Series:
         if types.is_datetime64_any_dtype(column):
-            dates = column.dt.tz_convert(None) if getattr(column.dt, "tz", None) else column
+            dates = _without_zone(column)
         elif types.is_numeric_dtype(column) and column.notna().any():
             raise TypeError("got numbers")
         else:

@@ -26,3 +26,12 @@ def run_notebook(path: Path, arguments: list[str], output_dir: Path) -> nbformat
     assert not [output.text for output in outputs if output.get("name") == "stderr"]
     assert f"{path.stem}.html" in (output_dir / "index.html").read_text()
     return nb
+
+
+def texts_of(nb: nbformat.NotebookNode) -> str:
+    """What a notebook's cells have printed or shown as text."""
+    return "".join(
+        output.get("text", "") + output.get("data", {}).get("text/markdown", "")
+        for cell in nb.cells
+        for output in cell.get("outputs", [])
+    )

@@ -8,20 +8,15 @@ import ast
 import itertools
 import json
 import re
-from pathlib import Path
 
 import nbformat
-import pytest
+from notebook_runs import PATHS, each_notebook
 from papermill import inspect_notebook
 
-from dmls2r_lite import cli
 from dmls2r_lite.notebook import check_parameters
 from dmls2r_lite.report import caption_of, collect_results
 
-PATHS = sorted((Path(__file__).parents[1] / "notebooks").glob(cli.NUMBERED))
 MAX_MEGABYTES = 1.5
-
-each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 
 
 def read(path):

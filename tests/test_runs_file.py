@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from notebook_runs import each_notebook, run_notebook
+from notebook_runs import each_notebook, run_notebook, texts_of
 
 from dmls2r_lite import cli
 
@@ -35,13 +35,10 @@ def messy(tmp_path):
 @each_notebook
 def test_runs(path, messy, tmp_path):
     nb = run_notebook(path, [str(messy), "-p", "target", "price", "-p", "n_labeled", "10"], tmp_path / "runs")
-    texts = [
-        output.get("text", "") + output.get("data", {}).get("text/markdown", "")
-        for cell in nb.cells
-        for output in cell.get("outputs", [])
-    ]
-    assert "price" in "".join(texts)
-    assert not [text for text in texts if "MEDV" in text or "1000 USD" in text]
+    texts = texts_of(nb)
+    assert "price" in texts
+    assert "MEDV" not in texts
+    assert "1000 USD" not in texts
 
 
 class TestPredictions:

@@ -1,17 +1,9 @@
 """The notebooks on the two datasets from UCI, with the paper's number of unlabeled samples."""
 
 import pytest
-from notebook_runs import PATHS, each_notebook, run_notebook
+from notebook_runs import PATHS, each_notebook, run_notebook, texts_of
 
 pytestmark = pytest.mark.usefixtures("uci_folder")
-
-
-def texts_of(nb):
-    return "".join(
-        output.get("text", "") + output.get("data", {}).get("text/markdown", "")
-        for cell in nb.cells
-        for output in cell.get("outputs", [])
-    )
 
 
 @pytest.mark.parametrize("dataset", ["superconductivity", "air_quality"])

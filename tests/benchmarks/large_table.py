@@ -35,7 +35,7 @@ class Stopwatch:
     """Prints what each stage took, and the most memory that the process has had so far."""
 
     def __init__(self) -> None:
-        self.start = self.last = time.perf_counter()
+        self.last = time.perf_counter()
 
     def say(self, stage: str) -> None:
         now = time.perf_counter()
