@@ -6,6 +6,7 @@ import copy
 import math
 import numbers
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 from .data import Scaling, make_scaler
 from .miner import MiningMode
 from .model import LinearPairHead, SiameseNetwork, make_encoder
-from .training import SCHEDULES, Callback, Schedule, train
+from .training import SCHEDULES, Callback, MetricLoss, Miner, Schedule, mine, train
 
 ROWS_PER_BLOCK = 2**16
 
@@ -77,12 +78,18 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         Fitted on labeled and unlabeled rows.
     target_scaling : {"minmax", "standard", "none"}, default="minmax"
         Fitted on the labeled rows; undone in everything that is returned.
-    schedule : {"alternate", "alternate_pairwise_last", "pairwise_only"} or callable, default="alternate"
-        Order of the steps; a callable is given `n_epochs` and returns "pairwise" and "metric" in order.
+    schedule : str or callable, default="alternate"
+        Order of the steps: "alternate", "alternate_pairwise_last", "pairwise_only", "joint", "sequential",
+        "sequential_metric_first" (see `dmls2r_lite.training`), or a function that is given `n_epochs` and
+        returns "pairwise", "metric" or "joint" in order.
     n_epochs, learning_rate, optimizer_state, pair_batch_size, anchor_batch_size, max_steps_per_epoch
         See `dmls2r_lite.training.train`.
-    k, mining_mode
-        See `dmls2r_lite.miner.mine_positives_negatives`.
+    k : int, default=5
+        Unlabeled samples in each of an anchor's two sets.
+    miner : {"absolute", "signed"} or callable, default="absolute"
+        The two modes of `dmls2r_lite.miner.mine_positives_negatives`, or a function in its place.
+    metric_loss : callable, optional
+        In place of the ranked list loss. See `dmls2r_lite.training.train` for both.
     embedding : {"unit", "raw"}, default="unit"
         Whether codes are scaled to length 1 in the metric space.
     boundary, margin, temperature, weighting, weight_gradient
@@ -133,7 +140,8 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         anchor_batch_size: int | None = None,
         max_steps_per_epoch: int = 100,
         k: int = 5,
-        mining_mode: MiningMode = "absolute",
+        miner: MiningMode | Miner = "absolute",
+        metric_loss: MetricLoss | None = None,
         embedding: Literal["unit", "raw"] = "unit",
         boundary: float = 1.2,
         margin: float = 0.4,
@@ -159,7 +167,8 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         self.anchor_batch_size = anchor_batch_size
         self.max_steps_per_epoch = max_steps_per_epoch
         self.k = k
-        self.mining_mode = mining_mode
+        self.miner = miner
+        self.metric_loss = metric_loss
         self.embedding = embedding
         self.boundary = boundary
         self.margin = margin
@@ -315,7 +324,8 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
             anchor_batch_size=self.anchor_batch_size,
             max_steps_per_epoch=self.max_steps_per_epoch,
             k=self.k,
-            mining_mode=self.mining_mode,
+            miner=self.miner if callable(self.miner) else partial(mine, mode=self.miner),
+            metric_loss=self.metric_loss,
             embedding=self.embedding,
             boundary=self.boundary,
             margin=self.margin,
@@ -383,10 +393,12 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         for name in ("encoder", "head"):
             value = getattr(self, name)
             self._require(name, value is None or isinstance(value, nn.Module), "a torch.nn.Module or None")
-        self._require("callback", self.callback is None or callable(self.callback), "callable or None")
+        for name in ("callback", "metric_loss"):
+            value = getattr(self, name)
+            self._require(name, value is None or callable(value), "callable or None")
         for name, allowed in _CHOICES.items():
             value = getattr(self, name)
-            fits = value in allowed or (name == "schedule" and callable(value))
+            fits = value in allowed or (name in ("schedule", "miner") and callable(value))
             self._require(name, fits, f"one of {', '.join(map(repr, allowed))}")
         mines = self.n_unlabeled_ > 0 and self.schedule != "pairwise_only"
         if mines and self.k > self.n_unlabeled_:
@@ -405,7 +417,7 @@ _CHOICES: dict[str, Sequence[Any]] = {
     "target_scaling": ("minmax", "standard", "none"),
     "schedule": tuple(SCHEDULES),
     "optimizer_state": ("shared", "separate"),
-    "mining_mode": ("absolute", "signed"),
+    "miner": ("absolute", "signed"),
     "embedding": ("unit", "raw"),
     "weighting": ("ranked_list", "literal"),
     "weight_gradient": (False, True),

@@ -18,6 +18,8 @@ from .miner import MiningMode, mine_from_scores, mine_positives_negatives
 from .model import SiameseNetwork
 
 Schedule = Callable[[int], Iterable[str]]
+Miner = Callable[[SiameseNetwork, Tensor, Tensor, int], tuple[Tensor, Tensor]]
+MetricLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 Callback = Callable[[SiameseNetwork, dict[str, Any]], None]
 
 
@@ -36,8 +38,31 @@ def pairwise_only(n_epochs: int) -> list[str]:
     return ["pairwise"] * n_epochs
 
 
+def joint(n_epochs: int) -> list[str]:
+    """The sum of both losses in every gradient step, which the paper argues against."""
+    return ["joint"] * n_epochs
+
+
+def sequential(n_epochs: int) -> list[str]:
+    """All epochs of the first step, then all of the second."""
+    return ["pairwise"] * n_epochs + ["metric"] * n_epochs
+
+
+def sequential_metric_first(n_epochs: int) -> list[str]:
+    """All epochs of the second step, mined by a network that has learned nothing, then all of the first."""
+    return ["metric"] * n_epochs + ["pairwise"] * n_epochs
+
+
 SCHEDULES: dict[str, Schedule] = {
-    schedule.__name__: schedule for schedule in (alternate, alternate_pairwise_last, pairwise_only)
+    schedule.__name__: schedule
+    for schedule in (
+        alternate,
+        alternate_pairwise_last,
+        pairwise_only,
+        joint,
+        sequential,
+        sequential_metric_first,
+    )
 }
 
 
@@ -120,7 +145,8 @@ def train(
     anchor_batch_size: int | None = None,
     max_steps_per_epoch: int = 100,
     k: int = 5,
-    mining_mode: MiningMode = "absolute",
+    miner: Miner = mine,
+    metric_loss: MetricLoss | None = None,
     embedding: Literal["unit", "raw"] = "unit",
     boundary: float = 1.2,
     margin: float = 0.4,
@@ -142,9 +168,9 @@ def train(
     y_labeled : Tensor of shape (N,)
         Their (scaled) targets.
     x_unlabeled : Tensor of shape (M, ...)
-        Scaled features of the unlabeled samples. With M = 0 metric epochs are skipped.
+        Scaled features of the unlabeled samples. With M = 0 metric and joint epochs are skipped.
     schedule : callable, default=alternate
-        Gives the steps in order, each "pairwise" or "metric", for `n_epochs`.
+        Gives the steps in order, each "pairwise", "metric" or "joint", for `n_epochs`.
     n_epochs : int, default=30
         Epochs of each step (the paper's 30).
     learning_rate : float, default=0.001
@@ -157,8 +183,13 @@ def train(
         Anchors in a gradient step of step 2; None takes all anchors at once.
     max_steps_per_epoch : int, default=100
         Gradient steps in one epoch at the most: 1000 labels make a million pairs.
-    k, mining_mode
-        See `mine_positives_negatives`. Sets are mined once an epoch.
+    k : int, default=5
+        Size of each set, see `mine_positives_negatives`.
+    miner : callable, default=mine
+        ``miner(network, x_anchors, x_unlabeled, k)`` returns what `mine` does. Called once an epoch.
+    metric_loss : callable, optional
+        ``metric_loss(z_anchors, z_positives, z_negatives)``, of the shapes that `ranked_list_loss`
+        takes, in place of `ranked_list_loss` with the parameters below.
     embedding : {"unit", "raw"}, default="unit"
         Whether the ranked list loss sees codes scaled to length 1.
     boundary, margin, temperature, weighting, weight_gradient
@@ -200,25 +231,47 @@ def train(
             estimated = network(x_labeled[i], x_labeled[j])
             yield pairwise_similarity_loss(estimated, y_labeled[i] - y_labeled[j])
 
-    def metric_losses() -> Iterable[Tensor]:
+    def mine_for_an_epoch() -> tuple[Tensor, Tensor]:
         network.eval()
-        positives, negatives = mine(network, x_labeled, x_unlabeled, k, mining_mode)
+        mined = miner(network, x_labeled, x_unlabeled, k)
         network.train()
-        n = len(x_labeled)
-        for batch in _batches(n, anchor_batch_size or n, max_steps_per_epoch, anchor_rng):
-            anchors = batch.to(x_labeled.device)
-            mined = torch.cat([positives[anchors], negatives[anchors]], dim=1)
-            z_anchors = network.embed(x_labeled[anchors], unit_norm=embedding == "unit")
-            z_mined = network.embed(x_unlabeled[mined.flatten()], unit_norm=embedding == "unit")
-            z_positives, z_negatives = z_mined.view(*mined.shape, -1).split(int(k), dim=1)
-            yield ranked_list_loss(
-                z_anchors, z_positives, z_negatives, boundary, margin, temperature, weighting, weight_gradient
-            )
+        return mined
 
-    steps = {"pairwise": (pairwise_losses, pairwise_optimizer), "metric": (metric_losses, metric_optimizer)}
+    def loss_of_anchors(batch: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
+        anchors = batch.to(x_labeled.device)
+        mined = torch.cat([positives[anchors], negatives[anchors]], dim=1)
+        z_anchors = network.embed(x_labeled[anchors], unit_norm=embedding == "unit")
+        z_mined = network.embed(x_unlabeled[mined.flatten()], unit_norm=embedding == "unit")
+        z_positives, z_negatives = z_mined.view(*mined.shape, -1).split(int(k), dim=1)
+        if metric_loss is not None:
+            return metric_loss(z_anchors, z_positives, z_negatives)
+        return ranked_list_loss(
+            z_anchors, z_positives, z_negatives, boundary, margin, temperature, weighting, weight_gradient
+        )
+
+    def anchor_batches(max_batches: int) -> Iterable[Tensor]:
+        n = len(x_labeled)
+        return _batches(n, anchor_batch_size or n, max_batches, anchor_rng)
+
+    def metric_losses() -> Iterable[Tensor]:
+        mined = mine_for_an_epoch()
+        for batch in anchor_batches(max_steps_per_epoch):
+            yield loss_of_anchors(batch, *mined)
+
+    def joint_losses() -> Iterable[Tensor]:
+        mined = mine_for_an_epoch()
+        for loss in pairwise_losses():
+            (batch,) = anchor_batches(max_batches=1)
+            yield loss + loss_of_anchors(batch, *mined)
+
+    steps = {
+        "pairwise": (pairwise_losses, pairwise_optimizer),
+        "metric": (metric_losses, metric_optimizer),
+        "joint": (joint_losses, pairwise_optimizer),
+    }
     planned = list(schedule(n_epochs))
     if not planned or not set(planned) <= set(steps):
-        raise ValueError(f"schedule must give one or more of 'pairwise' and 'metric', got {planned}")
+        raise ValueError(f"schedule must give one or more of {', '.join(map(repr, steps))}, got {planned}")
     epochs: Counter[str] = Counter()
     history = []
     order: Iterable[str] = planned
@@ -229,7 +282,7 @@ def train(
     for step in order:
         start = time.perf_counter()
         epochs[step] += 1
-        skipped = "no unlabeled samples" if step == "metric" and len(x_unlabeled) == 0 else ""
+        skipped = "no unlabeled samples" if step != "pairwise" and len(x_unlabeled) == 0 else ""
         losses = []
         network.train()
         if not skipped:

@@ -22,6 +22,7 @@ import dmls2r_lite.estimators
 from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.model import LinearPairHead, make_encoder
+from dmls2r_lite.placebos import mine_swapped, null_loss
 
 SCALINGS = ["minmax", "standard", "none"]
 
@@ -229,8 +230,8 @@ class TestHistory:
         parameters = {
             "schedule": lambda n_epochs: ["pairwise"], "n_epochs": 3, "learning_rate": 0.5,
             "optimizer_state": "separate", "pair_batch_size": 6, "anchor_batch_size": 7,
-            "max_steps_per_epoch": 8, "k": 9, "mining_mode": "signed", "embedding": "raw", "boundary": 10.5,
-            "margin": 1.5, "temperature": 12.5, "weighting": "literal", "weight_gradient": True,
+            "max_steps_per_epoch": 8, "k": 9, "miner": mine_swapped, "metric_loss": null_loss,
+            "embedding": "raw", "boundary": 10.5, "margin": 1.5, "temperature": 12.5, "weighting": "literal", "weight_gradient": True,
             "progress": True, "callback": print,
         }  # fmt: skip
         small(**parameters).fit(split.X_train, split.y_train)
@@ -337,7 +338,8 @@ class TestErrors:
             ("schedule", "alternating", "'alternate', 'alternate_pairwise_last', 'pairwise_only'"),
             ("schedule", None, "'alternate', 'alternate_pairwise_last', 'pairwise_only'"),
             ("optimizer_state", "both", "'shared', 'separate'"),
-            ("mining_mode", "squared", "'absolute', 'signed'"),
+            ("miner", "squared", "'absolute', 'signed'"),
+            ("metric_loss", "ranked_list", "callable or None"),
             ("embedding", "norm", "'unit', 'raw'"),
             ("weighting", "equal", "'ranked_list', 'literal'"),
             ("weight_gradient", "yes", "False, True"),
