@@ -231,8 +231,8 @@ class TestHistory:
             "schedule": lambda n_epochs: ["pairwise"], "n_epochs": 3, "learning_rate": 0.5,
             "optimizer_state": "separate", "pair_batch_size": 6, "anchor_batch_size": 7,
             "max_steps_per_epoch": 8, "k": 9, "miner": mine_swapped, "metric_loss": null_loss,
-            "embedding": "raw", "boundary": 10.5, "margin": 1.5, "temperature": 12.5, "weighting": "literal", "weight_gradient": True,
-            "progress": True, "callback": print,
+            "embedding": "raw", "boundary": 10.5, "margin": 1.5, "temperature": 12.5,
+            "weighting": "literal", "weight_gradient": True, "progress": True, "callback": print,
         }  # fmt: skip
         small(**parameters).fit(split.X_train, split.y_train)
         assert {name: passed[name] for name in parameters} == parameters
@@ -398,7 +398,7 @@ class TestErrors:
 
 def test_unknown_step_of_a_custom_schedule(split):
     model = small(schedule=lambda n_epochs: ["pairwise", "triplet"])
-    with pytest.raises(ValueError, match=r"'pairwise' and 'metric', got \['pairwise', 'triplet'\]"):
+    with pytest.raises(ValueError, match=r"'pairwise', 'metric', 'joint', got \['pairwise', 'triplet'\]"):
         model.fit(split.X_train, split.y_train)
 
 
