@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import tempfile
@@ -64,7 +65,7 @@ def control_arms() -> dict[str, DMLS2RRegressor]:
         "placebo swapped": {"miner": mine_swapped},
         "joint": {"schedule": "joint"},
         "sequential": {"schedule": "sequential"},
-        "sequential, step 2 first": {"schedule": "sequential_metric_first"},
+        "sequential (step 2 first)": {"schedule": "sequential_metric_first"},
         "DML-S2R (own Adam)": {"optimizer_state": "separate"},
         "placebo random (own Adam)": {"optimizer_state": "separate", "miner": mine_random},
     }
@@ -167,7 +168,8 @@ def _run(
 ) -> Iterator[int]:
     yield len(cells)
     _make_table(path)
-    rows = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+    # In a larger batch finished trials would wait for the others, and be lost with them.
+    rows = Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")(
         delayed(_run_cell)(datasets[dataset], method, methods[method], n, seed)
         for dataset, method, n, seed in cells
     )
@@ -189,7 +191,7 @@ def _run_cell(
 
 @cache
 def _versions() -> str:
-    return ", ".join(f"{package} {metadata.version(package)}" for package in PACKAGES)
+    return "; ".join(f"{package} {metadata.version(package)}" for package in PACKAGES)
 
 
 def _make_table(path: Path) -> None:
@@ -245,7 +247,8 @@ def read_trials(folder: Path) -> pd.DataFrame:
     """
     path = folder / "trials.csv"
     try:
-        table = pd.read_csv(path, dtype=str, on_bad_lines="skip")
+        # No cell needs quotes; a quote in a line that was cut off must not swallow those that follow.
+        table = pd.read_csv(path, dtype=str, on_bad_lines="skip", quoting=csv.QUOTE_NONE)
     except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise ValueError(f"cannot read trials from {path}: {error}") from error
     if list(table) != COLUMNS:

@@ -143,6 +143,113 @@ def run(
         sys.exit(1)
 
 
+class ManyValues(click.Command):
+    """A command whose repeatable options take several values at once: `--datasets boston toy`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        repeatable = {
+            name for option in self.params if getattr(option, "multiple", False) for name in option.opts
+        }
+        given: list[str] = []
+        for before, arg in zip(["", *args], args, strict=False):
+            if arg.startswith("-"):
+                option = arg
+            elif before != option and option in repeatable:
+                given.append(option)
+            given.append(arg)
+        return super().parse_args(ctx, given)
+
+
+@main.command(cls=ManyValues)
+@click.option(
+    "--datasets",
+    multiple=True,
+    metavar="NAME...",
+    help="Default: the paper's; air_quality_as_published keeps its -200 for missing values.",
+)
+@click.option("--methods", multiple=True, metavar="NAME...", help="Default: all. A wrong name lists them.")
+@click.option(
+    "--n-labeled",
+    multiple=True,
+    type=click.IntRange(2),
+    metavar="N...",
+    help="Default: 10 20 50, and what Table 1 has at 100.",
+)
+@click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="How many.")
+@click.option(
+    "--first-seed",
+    default=100,
+    show_default=True,
+    type=click.IntRange(0),
+    help="100 to 119 are for reporting; use 0 to 19 to choose something.",
+)
+@click.option("--jobs", default=2, show_default=True, help="Processes side by side; -1: one per core.")
+@click.option(
+    "--output",
+    default="results",
+    show_default=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the trials. Those that it holds are not run again.",
+)
+@click.option("--quick", is_flag=True, help="A look in two minutes: 3 seeds at N = 20.")
+def benchmark(
+    datasets: tuple[str, ...],
+    methods: tuple[str, ...],
+    n_labeled: tuple[int, ...],
+    seeds: int,
+    first_seed: int,
+    jobs: int,
+    output: Path,
+    quick: bool,
+) -> None:
+    """Run every method on the same splits and add a row per trial to trials.csv in the output folder.
+
+    It may be stopped at any moment: the same command does the rest. `dmls2r tables` shows the results.
+    """
+    from .benchmark import BENCHMARK_DATASETS, run_benchmark
+
+    if jobs == 0:
+        raise click.ClickException("--jobs must be 1 or more, or -1, got 0")
+    if quick:
+        n_labeled, seeds = n_labeled or (20,), min(seeds, 3)
+    progress = _or_fail(
+        run_benchmark,
+        output,
+        datasets or BENCHMARK_DATASETS,
+        methods or None,
+        n_labeled or None,
+        range(first_seed, first_seed + seeds),
+        jobs,
+    )
+    to_do = next(progress)
+    click.echo(f"{to_do} trials to do, into {output / 'trials.csv'}")
+    try:
+        with click.progressbar(progress, length=to_do, show_pos=True) as left:
+            for _ in left:
+                pass
+    except KeyboardInterrupt:
+        click.echo("\nInterrupted: the same command does the rest.", err=True)
+        sys.exit(130)
+    except (RuntimeError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"done; now: dmls2r tables {output}")
+
+
+@main.command()
+@click.argument("results", required=False, type=click.Path(path_type=Path, file_okay=False))
+@click.option("--html", "as_html", is_flag=True, help="A page in HTML in place of Markdown.")
+def tables(results: Path | None, as_html: bool) -> None:
+    """Print the paper's Tables 1 to 4 with the trials of the folder RESULTS beside them.
+
+    Without a folder: the trials that come with the package.
+    """
+    from .benchmark import read_trials, shipped_trials
+    from .reproduction import render_tables
+
+    trials = _or_fail(read_trials, results) if results else shipped_trials()
+    click.echo(render_tables(trials, as_html))
+
+
 def _find_notebooks(folder: Path | None, only: Sequence[str]) -> list[Path]:
     """The numbered notebooks in order: of a folder, of the repository or of the installed package."""
     package = Path(__file__).resolve().parent

@@ -36,10 +36,11 @@ from .estimators import SemiSupervisedRegressor
 def plain_models() -> dict[str, RegressorMixin]:
     """Models that learn from labeled samples only, to hold a method against.
 
-    Nothing is tuned on test samples. The median ignores the features; the others are 3 nearest neighbours weighted by distance, ridge
-    regression with built-in cross-validation, support vector regression and a Gaussian process (RBF
-    and white noise) on a target scaled to variance 1, a random forest, extra trees, and two
-    relatives of step 1: `MLPRegressor` and extra trees on pairs (`PairwiseDifferenceRegressor`).
+    Nothing is tuned on test samples. The median ignores the features; the others are 3 nearest
+    neighbours weighted by distance, ridge regression with built-in cross-validation, support vector
+    regression and a Gaussian process (RBF and white noise) on a target scaled to variance 1, a random
+    forest, extra trees, and two relatives of step 1: `MLPRegressor` and extra trees on pairs
+    (`PairwiseDifferenceRegressor`).
     Where the scaling of features matters there are two: on features as they are given (a split is
     min-max scaled), and standardised. Ridge, support vector regression and the Gaussian process
     are standardised unless their name says "min-max".
@@ -326,7 +327,7 @@ def compare(trials: pd.DataFrame, method: str, reference: str, seed: int = 0) ->
 def compare_cells(trials: pd.DataFrame, method: str, reference: str) -> pd.DataFrame:
     """`compare` on every dataset, with p values corrected for the number of cells.
 
-    A cell is a dataset with one N. Those in which one of the two has not run are left out.
+    A cell is a dataset with one N. Only seeds on which both have run take part, and cells with 2 or more.
 
     Parameters
     ----------
@@ -339,11 +340,11 @@ def compare_cells(trials: pd.DataFrame, method: str, reference: str) -> pd.DataF
     pandas.DataFrame
         Index (`dataset`, `n_labeled`); the columns of `compare` and `p_holm`.
     """
-    cell = ["dataset", "n_labeled"]
     trials = trials[trials["method"].isin([method, reference])]
-    trials = trials[trials.groupby(cell)["method"].transform("nunique") == 1 + (method != reference)]
+    trials = trials[trials.groupby(["dataset", "n_labeled", "seed"])["method"].transform("nunique") == 2]
+    trials = trials[trials.groupby(["dataset", "n_labeled"])["seed"].transform("nunique") >= 2]
     if trials.empty:
-        raise ValueError(f"no dataset and N in which both {method!r} and {reference!r} have run")
+        raise ValueError(f"{method!r} and {reference!r} have not run on the same 2 or more seeds of any cell")
     parts = {name: compare(part, method, reference) for name, part in trials.groupby("dataset", sort=False)}
     table = pd.concat(parts, names=["dataset"])
     return table.assign(p_holm=holm(table["p_value"]))

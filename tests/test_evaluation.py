@@ -16,6 +16,8 @@ from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor, SemiSupervisedRegressor
 from dmls2r_lite.evaluation import (
     compare,
+    compare_cells,
+    holm,
     paper_tables,
     plain_models,
     predict_held_out,
@@ -106,7 +108,11 @@ class TestRunTrials:
 class TestPlainModels:
     def test_are_fresh_each_time_and_beat_the_median(self, toy):
         models = plain_models()
-        assert list(models) == ["median", "3-NN", "ridge", "random forest", "extra trees"]
+        assert list(models) == [
+            "median", "3-NN", "3-NN standardised", "ridge", "ridge min-max", "SVR", "SVR min-max",
+            "Gaussian process", "Gaussian process min-max", "random forest", "extra trees", "MLP",
+            "extra trees on pairs",
+        ]  # fmt: skip
         assert all(models[name] is not plain_models()[name] for name in models)
         mae = run_trials(toy, models, [50], 20, [0]).set_index("method")["mae"]
         assert (mae.drop("median") < mae["median"]).all()
@@ -204,6 +210,59 @@ class TestCompare:
     def test_errors(self, trials, message):
         with pytest.raises(ValueError, match=message):
             compare(trials, "a", "b")
+
+    def test_repeated_trials(self):
+        trials = make_trials(a=[1, 2], b=[2, 3])
+        twice = pd.concat([trials, trials.assign(dataset="another")])
+        for function in (summarize, lambda trials: compare(trials, "a", "b")):
+            with pytest.raises(ValueError, match="got 'a' with N = 10 and seed 0 twice"):
+                function(twice)
+
+
+class TestCompareCells:
+    def test_is_compare_on_each_dataset(self):
+        rng = np.random.default_rng(0)
+        first = make_trials(a=rng.normal(size=8), b=rng.normal(1, size=8))
+        second = make_trials(a=rng.normal(size=8), b=rng.normal(0, size=8)).assign(dataset="e", n_labeled=20)
+        table = compare_cells(pd.concat([first, second]), "a", "b")
+        assert table.index.tolist() == [("d", 10), ("e", 20)]
+        for dataset, part in (("d", first), ("e", second)):
+            pd.testing.assert_frame_equal(table.loc[dataset].drop(columns="p_holm"), compare(part, "a", "b"))
+        assert_allclose(table["p_holm"], holm(table["p_value"]))
+
+    def test_only_common_seeds_and_cells(self):
+        both = make_trials(a=[1, 2, 3], b=[2, 4, 6, 8])
+        only_a = make_trials(a=[1, 2, 3]).assign(dataset="e")
+        too_few = make_trials(a=[1], b=[2]).assign(dataset="f")
+        table = compare_cells(pd.concat([both, only_a, too_few]), "a", "b")
+        assert table.index.tolist() == [("d", 10)]
+        assert table["n_seeds"].item() == 3
+
+    def test_nothing_to_compare(self):
+        with pytest.raises(ValueError, match="'a' and 'b' have not run on the same 2 or more seeds"):
+            compare_cells(make_trials(a=[1, 2]), "a", "b")
+
+
+class TestHolm:
+    def test_by_hand(self):
+        # sorted 0.01, 0.02, 0.03, 0.5 times 4, 3, 2, 1: 0.04, 0.06, 0.06, 0.5
+        assert_allclose(holm([0.5, 0.01, 0.03, 0.02]), [0.5, 0.04, 0.06, 0.06])
+        assert_allclose(holm([0.04, 0.04]), [0.08, 0.08])
+        assert_allclose(holm([0.9, 0.8]), [1, 1])
+
+    def test_equals_loop(self):
+        # Holm's procedure as he describes it: step down, stop at the first that is not rejected
+        rng = np.random.default_rng(0)
+        for _ in range(50):
+            p = rng.uniform(size=9) ** 3
+            corrected = holm(p)
+            for alpha in (0.01, 0.05, 0.3):
+                rejected = set()
+                for rank, i in enumerate(sorted(range(9), key=lambda i: p[i])):
+                    if p[i] > alpha / (9 - rank):
+                        break
+                    rejected.add(i)
+                assert set(np.flatnonzero(corrected <= alpha)) == rejected
 
 
 # Typed a second time from the paper's tables: rows of MAE for 10, 20, 50 (and 100) labels.

@@ -14,6 +14,7 @@ import torch
 from sklearn.preprocessing import MinMaxScaler
 from torch import nn
 
+from dmls2r_lite.baselines import COREGRegressor, contrastive_loss
 from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.evaluation import compare, fit_with_seed, plain_models, predict_held_out
 from dmls2r_lite.losses import pairwise_similarity_loss, pairwise_similarity_loss_all_pairs, ranked_list_loss
@@ -49,7 +50,7 @@ def hand_built(number):
     )
 
 
-@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "05"])
+@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "05", "06"])
 def test_notebook_builds_by_hand(number):
     built = vars(hand_built(number))
     assert built
@@ -217,3 +218,31 @@ def test_held_out_predictions(seed: int, method: str) -> None:
     held_out = predict_held_out(pd.DataFrame(X), pd.Series(y), {method: model}, n_repeats=1, seed=seed)
     assert held_out["row"].is_unique
     np.testing.assert_allclose(held_out.set_index("row")["prediction"].reindex(range(n)), predicted)
+
+
+@seeds
+def test_first_round_of_coreg(seed: int) -> None:
+    by_hand = hand_built("06")
+    rng = np.random.default_rng(seed)
+    n_labeled, n_unlabeled, k = int(rng.integers(4, 20)), int(rng.integers(1, 40)), 2 + seed % 3
+    X = rng.uniform(size=(n_labeled + n_unlabeled, 1 + seed % 4))
+    y = np.append(np.sin(4 * X[:n_labeled, 0]), np.full(n_unlabeled, np.nan))
+    model = COREGRegressor(k, p=(1, 3), pool_size=15, max_rounds=1, random_state=seed).fit(X, y)
+    pool = n_labeled + np.random.RandomState(seed).permutation(n_unlabeled)[:15]
+    picks = by_hand.first_round(X[:n_labeled], y[:n_labeled], X[pool], k, (1, 3))
+    expected = [(regressor, pool[place], *numbers) for regressor, place, *numbers in picks]
+    found = model.picks_[["chosen_by", "row", "target", "drop"]].to_numpy()
+    np.testing.assert_allclose(found, np.reshape(expected, (-1, 4)))
+
+
+@seeds
+def test_contrastive_loss(seed: int) -> None:
+    by_hand = hand_built("06")
+    torch.manual_seed(seed)
+    n_pairs, margin = 1 + 3 * seed, 0.5 + 0.3 * seed
+    is_similar = torch.rand(n_pairs) < seed / 9  # none in the first, all in the last
+    assert_same_values_and_gradients(
+        lambda a, b: by_hand.contrastive_loss_by_loop(a, b, is_similar, margin),
+        lambda a, b: contrastive_loss(a, b, is_similar, margin),
+        normal(n_pairs, 3), normal(n_pairs, 3),
+    )  # fmt: skip

@@ -10,7 +10,9 @@ from naive import make_network
 from torch import nn
 from torch.testing import assert_close
 
+from dmls2r_lite.losses import ranked_list_loss
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
+from dmls2r_lite.placebos import mine_random, mine_swapped, null_loss
 from dmls2r_lite.training import SCHEDULES, all_pairs_loss, alternate, mine, pairs_from_numbers, train
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
@@ -259,10 +261,8 @@ def test_diverging_training_says_so(data):
         )
 
 
-def naive_train(
-    network, x, y, u, *, n_epochs, seed, k, pair_batch_size, anchor_batch_size, state, loss_options
-):
-    """Alternate learning by loops; only the order of pairs and anchors is drawn as the package does."""
+def naive_train(network, x, y, u, *, steps, seed, k, pair_batch_size, anchor_batch_size, state, loss_options):
+    """Training by loops; only the order of pairs and anchors is drawn as the package does."""
     pair_rng, anchor_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
     pairwise_adam = torch.optim.Adam(network.parameters(), lr=1e-3)
     metric_adam = pairwise_adam if state == "shared" else torch.optim.Adam(network.parameters(), lr=1e-3)
@@ -287,41 +287,153 @@ def naive_train(
             estimated = [f(x[i], x[j]) for i, j in batch]
             yield naive.pairwise_similarity_loss(estimated, [y[i] - y[j] for i, j in batch])
 
+    def codes(samples):
+        z = network.encoder(samples)
+        return torch.stack([row / (row**2).sum().sqrt() for row in z])
+
+    def loss_of_anchors(batch, positives, negatives):
+        z_positives = torch.stack([codes(u[positives[a]]) for a in batch])
+        z_negatives = torch.stack([codes(u[negatives[a]]) for a in batch])
+        return naive.ranked_list_loss(codes(x[batch]), z_positives, z_negatives, **loss_options)
+
     def metric_losses():
-        positives, negatives = naive.mine(naive.difference_matrix(f, x, u), k)
+        mined = naive.mine(naive.difference_matrix(f, x, u), k)
         order = anchor_rng.choice(n, size=n, replace=False)
         for start in range(0, n, anchor_batch_size):
-            batch = order[start : start + anchor_batch_size]
+            yield loss_of_anchors(order[start : start + anchor_batch_size], *mined)
 
-            def codes(samples):
-                z = network.encoder(samples)
-                return torch.stack([row / (row**2).sum().sqrt() for row in z])
+    def joint_losses():
+        mined = naive.mine(naive.difference_matrix(f, x, u), k)
+        for loss in pairwise_losses():
+            batch = anchor_rng.choice(n, size=min(n, anchor_batch_size), replace=False)
+            yield loss + loss_of_anchors(batch, *mined)
 
-            z_positives = torch.stack([codes(u[positives[a]]) for a in batch])
-            z_negatives = torch.stack([codes(u[negatives[a]]) for a in batch])
-            yield naive.ranked_list_loss(codes(x[batch]), z_positives, z_negatives, **loss_options)
-
-    for _ in range(n_epochs):
-        descend(pairwise_adam, pairwise_losses())
-        descend(metric_adam, metric_losses())
+    for step in steps:
+        if step == "pairwise":
+            descend(pairwise_adam, pairwise_losses())
+        elif step == "metric":
+            descend(metric_adam, metric_losses())
+        else:
+            descend(pairwise_adam, joint_losses())
     return history
+
+
+LOSS_OPTIONS = {
+    "boundary": 1.2, "margin": 0.4, "temperature": 10.0, "weighting": "ranked_list", "weight_gradient": False
+}  # fmt: skip
+
+
+def check_against_naive_training(network, data, schedule, steps, state="shared", loss_options=LOSS_OPTIONS):
+    looped = copy.deepcopy(network)
+    before = weights(network)
+    options = {"seed": 5, "k": 3, "pair_batch_size": 10, "anchor_batch_size": 4}
+    history = train(
+        network, *data, schedule=schedule, n_epochs=2, optimizer_state=state, **options, **loss_options
+    )
+    expected = naive_train(looped, *data, steps=steps, state=state, loss_options=loss_options, **options)
+    assert history["step"].tolist() == steps
+    assert history["loss"].tolist() == pytest.approx(expected, rel=1e-10)
+    assert (history["loss"] > 0).all()
+    for trained, by_loops, start in zip(weights(network), weights(looped), before, strict=True):
+        assert_close(trained, by_loops, rtol=1e-7, atol=1e-9)  # Adam divides tiny gradients by themselves
+        assert not torch.equal(trained, start)
 
 
 @pytest.mark.parametrize("weighting", ["ranked_list", "literal"])
 @pytest.mark.parametrize("state", ["shared", "separate"])
 @pytest.mark.parametrize("separable", [True, False])
 def test_equals_naive_training(separable, state, weighting, data):
-    network = make_network(separable, max_pairs=5)
-    looped = copy.deepcopy(network)
-    before = weights(network)
-    loss_options = {
-        "boundary": 1.2, "margin": 0.4, "temperature": 10.0, "weighting": weighting, "weight_gradient": False
-    }  # fmt: skip
-    options = {"n_epochs": 2, "seed": 5, "k": 3, "pair_batch_size": 10, "anchor_batch_size": 4}
-    history = train(network, *data, schedule=alternate, optimizer_state=state, **options, **loss_options)
-    expected = naive_train(looped, *data, state=state, loss_options=loss_options, **options)
-    assert history["loss"].tolist() == pytest.approx(expected, rel=1e-10)
-    assert (history["loss"] > 0).all()
-    for trained, by_loops, start in zip(weights(network), weights(looped), before, strict=True):
-        assert_close(trained, by_loops, rtol=1e-7, atol=1e-9)  # Adam divides tiny gradients by themselves
-        assert not torch.equal(trained, start)
+    check_against_naive_training(
+        make_network(separable, max_pairs=5), data, alternate, ["pairwise", "metric"] * 2, state,
+        LOSS_OPTIONS | {"weighting": weighting},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("schedule", "steps"),
+    [
+        ("joint", ["joint"] * 2),
+        ("sequential", ["pairwise", "pairwise", "metric", "metric"]),
+        ("sequential_metric_first", ["metric", "metric", "pairwise", "pairwise"]),
+        ("alternate_pairwise_last", ["pairwise", "metric", "pairwise"]),
+    ],
+)
+def test_other_schedules_equal_naive_training(schedule, steps, data):
+    check_against_naive_training(make_network(), data, SCHEDULES[schedule], steps)
+
+
+class TestPlacebos:
+    def test_null_loss_moves_nothing_by_itself(self, data):
+        network, alone = make_network(), make_network()
+        train(network, *data, n_epochs=3, metric_loss=null_loss, optimizer_state="separate")
+        train(alone, *data, n_epochs=3, schedule=SCHEDULES["pairwise_only"])
+        assert same_bits(weights(network), weights(alone))
+
+    def test_null_loss_lets_momentum_act_on_the_encoder_only(self, data):
+        network = make_network()
+        after_step = {}
+        train(network, *data, n_epochs=1, metric_loss=null_loss,
+              callback=lambda net, row: after_step.update({row["step"]: weights(net)}))  # fmt: skip
+        n_encoder = len(list(network.encoder.parameters()))
+        moved = [
+            not torch.equal(a, b) for a, b in zip(after_step["pairwise"], after_step["metric"], strict=True)
+        ]
+        assert moved == [True] * n_encoder + [False] * (len(moved) - n_encoder)
+
+    def test_null_loss_is_the_true_one_times_zero(self, data):
+        networks = make_network(), make_network()
+        train(networks[0], *data, n_epochs=3, metric_loss=null_loss)
+        train(networks[1], *data, n_epochs=3,
+              metric_loss=lambda *z: 0 * ranked_list_loss(*z, 1.2, 0.4, 10.0))  # fmt: skip
+        assert same_bits(*map(weights, networks))
+
+    def test_swapped(self, data):
+        network, (x, _, u) = make_network(), data
+        positives, negatives = mine(network, x, u, 3)
+        swapped = mine_swapped(network, x, u, 3)
+        assert torch.equal(swapped[0], negatives)
+        assert torch.equal(swapped[1], positives)
+
+    def test_random(self, data):
+        network, (x, _, u) = make_network(), data
+        torch.manual_seed(3)
+        first = mine_random(network, x, u, 4)
+        assert [mined.shape for mined in first] == [(len(x), 4)] * 2
+        torch.manual_seed(3)
+        assert all(map(torch.equal, first, mine_random(network, x, u, 4)))
+        drawn = torch.cat([torch.cat(mine_random(network, x, u, 4)).flatten() for _ in range(200)])
+        counts = drawn.bincount(minlength=len(u)).double()
+        assert len(counts) == len(u)
+        expected = counts.mean()
+        assert ((counts - expected).abs() < 5 * expected.sqrt()).all()  # uniform, to five standard deviations
+
+    def test_miner_is_called_once_an_epoch_and_its_sets_are_used(self, data):
+        calls = []
+
+        def first_rows(network, x_anchors, x_unlabeled, k):
+            calls.append((network.training, len(x_anchors), len(x_unlabeled), k))
+            rows = torch.arange(k).expand(len(x_anchors), k)
+            return rows, rows + k
+
+        seen = []
+
+        def spy(z_anchors, z_positives, z_negatives):
+            seen.append((z_positives.detach(), z_negatives.detach()))
+            return null_loss(z_anchors, z_positives, z_negatives)
+
+        network = make_network()
+        x, y, u = data
+        train(network, x, y, u, n_epochs=2, k=2, miner=first_rows, metric_loss=spy, anchor_batch_size=4,
+              optimizer_state="separate", schedule=SCHEDULES["sequential_metric_first"])  # fmt: skip
+        assert calls == [(False, len(x), len(u), 2)] * 2
+        start = make_network().embed(u[:4]).detach()
+        assert_close(seen[0][0][0], start[:2])
+        assert_close(seen[0][1][0], start[2:4])
+
+
+def test_without_unlabeled_samples_joint_epochs_are_skipped(data):
+    x, y, u = data
+    network = make_network()
+    history = train(network, x, y, u[:0], n_epochs=2, schedule=SCHEDULES["joint"])
+    assert history["skipped"].tolist() == ["no unlabeled samples"] * 2
+    assert same_bits(weights(network), weights(make_network()))
