@@ -268,13 +268,11 @@ def shipped_trials() -> pd.DataFrame:
         As from `read_trials`. Its `attrs` say with which `command` and `versions` it was made, on which
         `date` and `machine`, and how many `minutes` it took.
     """
-    file = resources.files(__package__).joinpath("datasets/trials.csv.gz")
-    with resources.as_file(file) as path:
-        table = pd.read_csv(path, dtype=str, comment="#", compression="gzip")
-    about = json.loads(resources.files(__package__).joinpath("datasets/trials.json").read_text())
-    typed = _typed(table)
-    typed.attrs = about
-    return typed
+    folder = resources.files(__package__).joinpath("datasets")
+    with folder.joinpath("trials.csv.gz").open("rb") as file:
+        trials = _typed(pd.read_csv(file, dtype=str, compression="gzip"))
+    trials.attrs = json.loads(folder.joinpath("trials.json").read_text())
+    return trials
 
 
 def _typed(table: pd.DataFrame) -> pd.DataFrame:

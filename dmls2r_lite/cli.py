@@ -151,6 +151,7 @@ class ManyValues(click.Command):
             name for option in self.params if getattr(option, "multiple", False) for name in option.opts
         }
         given: list[str] = []
+        option = ""
         for before, arg in zip(["", *args], args, strict=False):
             if arg.startswith("-"):
                 option = arg

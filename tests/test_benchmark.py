@@ -10,6 +10,7 @@ import sys
 import time
 from functools import partial
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -97,6 +98,11 @@ class TestRunBenchmark:
         for weights in starts[1:]:
             for a, b in zip(weights, starts[0], strict=True):
                 np.testing.assert_allclose(a, b, atol=1e-8)
+
+    def test_joblib_decides_where_trials_run(self, tmp_path):
+        with joblib.parallel_config(backend="threading", n_jobs=2):
+            assert len(list(run_benchmark(tmp_path, ["toy"], ["median"], [5], range(4)))) == 5
+        assert read_trials(tmp_path)["seed"].sort_values().tolist() == [0, 1, 2, 3]
 
     def test_slow_method_is_measured_on_fewer_rows(self, tmp_path, monkeypatch):
         monkeypatch.setitem(benchmark.MAX_TEST_ROWS, "median", 50)

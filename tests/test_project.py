@@ -13,10 +13,12 @@ import pandas as pd
 import pytest
 import yaml
 
+from dmls2r_lite.benchmark import shipped_trials
 from dmls2r_lite.data import load_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
-from dmls2r_lite.evaluation import paper_tables, run_trials
+from dmls2r_lite.evaluation import paper_tables, plain_models, run_trials
 from dmls2r_lite.report import key_figure
+from dmls2r_lite.reproduction import count_claims
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -162,3 +164,37 @@ def test_reading_times_in_readme_are_the_notebooks():
     assert len(rows) >= 5
     for name, minutes in rows:
         assert f"{minutes} minutes to read" in (ROOT / "notebooks" / name).read_text(), name
+
+
+def test_counts_in_readme_are_those_of_the_shipped_trials():
+    holds = count_claims(shipped_trials()).set_index("claim")["holds"]
+    rows = {
+        "our mean is at or under the paper's: DML-S2R, COREG, MSSR": [
+            f"{method}: at or under the paper's MAE" for method in ("DML-S2R", "COREG", "MSSR")
+        ],
+        "DML-S2R has the lowest mean of the three; the order of all three is the paper's": [
+            "DML-S2R has the lowest mean of the three",
+            "the paper's order of DML-S2R, COREG and MSSR",
+        ],
+        "DML-S2R beats step 1 alone; step 1 alone beats DML-S2R": [
+            "DML-S2R beats step 1 alone",
+            "step 1 alone beats DML-S2R",
+        ],
+        "DML-S2R beats the placebo without a loss, with random triplets, with positives and negatives swapped": [
+            f"DML-S2R beats the {name} placebo" for name in ("null", "random", "swapped")
+        ],
+        "DML-S2R beats joint training; all of step 1 and then all of step 2; the reverse": [
+            f"DML-S2R beats {other}"
+            for other in ("joint training", "step 1 first, then step 2", "step 2 first, then step 1")
+        ],
+        "DML-S2R has a lower mean than the best of thirteen plain models": [
+            "DML-S2R is below the best plain model"
+        ],
+        "some plain model has a lower mean than the paper prints for DML-S2R": [
+            "a plain model is below the paper's DML-S2R"
+        ],
+    }
+    readme = (ROOT / "README.md").read_text()
+    for text, claims in rows.items():
+        assert f"| {text} | {', '.join(str(holds[claim]) for claim in claims)} of 9 |" in readme
+    assert len(plain_models()) == 13
