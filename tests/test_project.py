@@ -180,7 +180,7 @@ def test_counts_in_readme_are_those_of_the_shipped_trials():
             "DML-S2R beats step 1 alone",
             "step 1 alone beats DML-S2R",
         ],
-        "DML-S2R beats the placebo without a loss, with random triplets, with positives and negatives swapped": [
+        "DML-S2R beats the placebo without a loss, with random triplets, with swapped sets": [
             f"DML-S2R beats the {name} placebo" for name in ("null", "random", "swapped")
         ],
         "DML-S2R beats joint training; all of step 1 and then all of step 2; the reverse": [
