@@ -142,6 +142,9 @@ def run_benchmark(
     for name in datasets:
         if name not in known_datasets:
             raise ValueError(f"datasets must be among {', '.join(known_datasets)}, got {name!r}")
+    for n in n_labeled or ():
+        if n < 3:
+            raise ValueError(f"n_labeled must be 3 or more, for three nearest neighbours, got {n}")
     loaded = {name: load_benchmark_dataset(name) for name in datasets}
     cells = [
         (dataset, method, n, seed)

@@ -172,7 +172,7 @@ class ManyValues(click.Command):
 @click.option(
     "--n-labeled",
     multiple=True,
-    type=click.IntRange(2),
+    type=click.IntRange(3),
     metavar="N...",
     help="Default: 10 20 50, and what Table 1 has at 100.",
 )

@@ -14,6 +14,8 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.dummy import DummyRegressor
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.utils.estimator_checks import check_estimator
 
 from dmls2r_lite import benchmark
@@ -115,6 +117,7 @@ class TestRunBenchmark:
         [
             ({"datasets": ["nix"]}, "datasets must be among boston, .*, got 'nix'"),
             ({"methods": ["median", "nix"]}, "methods must be among 'DML-S2R', .*, got 'nix'"),
+            ({"n_labeled": [10, 2]}, "n_labeled must be 3 or more, for three nearest neighbours, got 2"),
             ({"n_labeled": [300]}, "n_labeled \\+ n_unlabeled must be below 400"),
         ],
     )
@@ -123,9 +126,11 @@ class TestRunBenchmark:
             run_benchmark(tmp_path / "new", **{"datasets": ["toy"], **options})
         assert not (tmp_path / "new").exists()
 
-    def test_a_failing_trial_is_named_and_the_others_stay(self, tmp_path):
-        trials = run_benchmark(tmp_path, ["toy"], ["median", "3-NN"], [2], [0], n_jobs=1)
-        with pytest.raises(RuntimeError, match=r"3-NN on toy, N = 2, seed 0: .*n_neighbors"):
+    def test_a_failing_trial_is_named_and_the_others_stay(self, tmp_path, monkeypatch):
+        broken = {"median": DummyRegressor(), "3-NN": KNeighborsRegressor(n_neighbors=99)}
+        monkeypatch.setattr(benchmark, "all_methods", lambda: broken)
+        trials = run_benchmark(tmp_path, ["toy"], None, [5], [0], n_jobs=1)
+        with pytest.raises(RuntimeError, match=r"3-NN on toy, N = 5, seed 0: .*n_neighbors"):
             list(trials)
         assert read_trials(tmp_path)["method"].tolist() == ["median"]
 

@@ -200,7 +200,7 @@ class TestCommand:
         [
             (["benchmark", "--datasets", "nix"], "datasets must be among boston"),
             (["benchmark", "--methods", "nix"], "methods must be among 'DML-S2R'"),
-            (["benchmark", "--n-labeled", "1"], "--n-labeled"),
+            (["benchmark", "--n-labeled", "2"], "--n-labeled"),
             (["benchmark", "--datasets", "boston", "--n-labeled", "400"], "must be below 506"),
             (["benchmark", "--jobs", "0"], "--jobs must be 1 or more, or -1, got 0"),
             (["benchmark", "--seeds", "0"], "--seeds"),
