@@ -13,7 +13,7 @@ pathlib.Path("notebooks/images/03_alternating_training.png").write_bytes(base64.
 endef
 export SAVE_README_FIGURE
 
-.PHONY: run test lab notebooks clean
+.PHONY: run test lab notebooks bench clean
 
 run: .venv/installed  ## all notebooks on Boston Housing, results in runs/
 	$(BIN)/dmls2r run boston
@@ -33,6 +33,9 @@ notebooks: .venv/installed  ## execute the notebooks in place: no diff where not
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --log-level WARN $(NOTEBOOKS)
 	$(BIN)/nbstripout --keep-output --keep-count --extra-keys "$(UNSTABLE)" $(NOTEBOOKS)
 	$(BIN)/python -c "$$SAVE_README_FIGURE"
+
+bench: .venv/installed  ## how cost grows with the data: a table and a picture in results/scale/
+	$(BIN)/python tests/benchmarks/scale.py results/scale
 
 .venv/installed: pyproject.toml tests/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

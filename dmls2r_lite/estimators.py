@@ -13,8 +13,14 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, RegressorMixin, TransformerMixin
-from sklearn.utils import check_array, check_random_state, column_or_1d
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    RegressorMixin,
+    TransformerMixin,
+    clone,
+)
+from sklearn.utils import Tags, check_array, check_random_state, column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor, nn
 
@@ -29,9 +35,16 @@ ROWS_PER_BLOCK = 2**16
 class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
     """Base of regressors whose `fit` takes unlabeled samples too: rows with y = NaN."""
 
-    def _validate_training_set(self, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """Check X and y; unlike scikit-learn's own check, y may hold NaN (but 2 numbers at least)."""
-        X_checked = np.asarray(validate_data(self, X, dtype=np.float64, ensure_min_samples=2))
+    def _validate_training_set(
+        self, X: ArrayLike, y: ArrayLike, any_shape: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Check X and y; unlike scikit-learn's own check, y may hold NaN (but 2 numbers at least).
+
+        With `any_shape` a sample may have more than one dimension, and a target may be a vector.
+        """
+        X_checked = np.asarray(
+            validate_data(self, X, dtype=_dtypes(any_shape), ensure_min_samples=2, allow_nd=any_shape)
+        )
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         y = check_array(
@@ -42,16 +55,32 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
             input_name="y",
             estimator=self,
         )
-        y_checked = column_or_1d(y, warn=True)
+        is_vector = any_shape and np.ndim(y) == 2 and np.shape(y)[1] > 1
+        y_checked = np.asarray(y) if is_vector else column_or_1d(y, warn=True)
         check_consistent_length(X_checked, y_checked)
-        n_labeled = np.isfinite(y_checked).sum()
-        if n_labeled < 2:
-            raise ValueError(f"y must hold at least 2 targets that are not NaN, got {n_labeled}")
+        labeled = is_labeled(y_checked)
+        if (known := np.isfinite(y_checked)).ndim == 2 and (known.any(axis=1) != labeled).any():
+            row = int((known.any(axis=1) != labeled).argmax())
+            raise ValueError(
+                f"a target vector must be known or NaN as a whole, got {y_checked[row]} in row {row}"
+            )
+        if labeled.sum() < 2:
+            raise ValueError(f"y must hold at least 2 targets that are not NaN, got {labeled.sum()}")
         return X_checked, y_checked
 
-    def _validate_rows(self, X: ArrayLike) -> np.ndarray:
+    def _validate_rows(self, X: ArrayLike, any_shape: bool = False) -> np.ndarray:
         """Check rows to predict against those of `fit`."""
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        return np.asarray(validate_data(self, X, dtype=_dtypes(any_shape), reset=False, allow_nd=any_shape))
+
+
+def _dtypes(any_shape: bool) -> list[type]:
+    """Where arrays may be large and mapped from a file, float32 stays: a copy would fill the memory."""
+    return [np.float64, np.float32] if any_shape else [np.float64]
+
+
+def is_labeled(y: np.ndarray) -> np.ndarray:
+    """Which targets, numbers (n,) or vectors (n, t), are known."""
+    return np.isfinite(y).reshape(len(y), -1).all(axis=1)
 
 
 class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSupervisedRegressor):
@@ -68,14 +97,15 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
     hidden_sizes : sequence of int, default=(100, 100)
         Neurons of each hidden layer of the default encoder.
     encoder : torch.nn.Module, optional
-        Used in place of the default, from a copy of its present weights; maps (n, n_features) to
-        (n, n_codes).
+        Used in place of the default, from a copy of its present weights; maps (n, n_features), or
+        whatever shape samples have, for example (n, channels, height, width), to (n, n_codes).
     head : torch.nn.Module, optional
         Used in place of `LinearPairHead`, likewise. See `SiameseNetwork`.
     metric_space : {"after_relu", "before_relu"}, default="after_relu"
         Whether codes are taken after or before the last ReLU of the default encoder.
     feature_scaling : {"minmax", "standard", "none"}, default="minmax"
-        Fitted on labeled and unlabeled rows.
+        Fitted on labeled and unlabeled rows, for each column; where a sample has more than one
+        dimension, one scale for all values.
     target_scaling : {"minmax", "standard", "none"}, default="minmax"
         Fitted on the labeled rows; undone in everything that is returned.
     schedule : str or callable, default="alternate"
@@ -96,6 +126,12 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         See `dmls2r_lite.losses.ranked_list_loss`.
     device : str, default="auto"
         "auto" takes a CUDA device if there is one; else any name that PyTorch knows.
+    early_stopping : {"held_out", "leave_one_out"}, optional
+        Choose how many epochs to train, up to `n_epochs`: by the mean absolute error on a fifth of the
+        labels left out of a training of its own, or on each label left out of one of its own (as many
+        trainings as labels). Then all labels are trained with for so many epochs.
+    warm_start : bool, default=False
+        Whether another `fit` goes on with the network and the scaling of the last one.
     progress : bool, default=False
         Whether to show a progress bar.
     callback : callable, optional
@@ -112,6 +148,10 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
     feature_scaler_, target_scaler_ : scikit-learn transformers
     n_labeled_, n_unlabeled_ : int
         N and M of the training set.
+    n_epochs_ : int
+        Epochs of each step: `n_epochs`, or what early stopping chose.
+    validation_ : pandas.Series
+        With early stopping: mean absolute error on labels left out, by epoch.
 
     Examples
     --------
@@ -149,6 +189,8 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         weighting: Literal["ranked_list", "literal"] = "ranked_list",
         weight_gradient: bool = False,
         device: str = "auto",
+        early_stopping: Literal["held_out", "leave_one_out"] | None = None,
+        warm_start: bool = False,
         progress: bool = False,
         callback: Callback | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -176,6 +218,8 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         self.weighting = weighting
         self.weight_gradient = weight_gradient
         self.device = device
+        self.early_stopping = early_stopping
+        self.warm_start = warm_start
         self.progress = progress
         self.callback = callback
         self.random_state = random_state
@@ -192,8 +236,8 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Raw features, finite.
-        y : array-like of shape (n_samples,)
+            Raw features, finite. With an `encoder` for it, samples may have any shape.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets, NaN for an unlabeled row. Without unlabeled rows step 2 is skipped.
         X_validation, y_validation : array-like, optional
             Labeled samples whose mean absolute error goes into each row of the history. They do
@@ -209,34 +253,46 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         TypeError, ValueError
             If an argument or parameter is of the wrong type or out of range, or training diverges.
         """
-        self.__dict__.pop("network_", None)  # whatever fails from here on, no old network predicts
-        X, y = self._validate_training_set(X, y)
-        labeled = np.isfinite(y)
+        start_from = self.__dict__.pop("network_", None)  # if anything fails now, no old network predicts
+        X, y = self._validate_training_set(X, y, any_shape=True)
+        if X.ndim > 2 and self.encoder is None:
+            raise ValueError(f"encoder must be given for samples of shape {X.shape[1:]}, got None")
+        labeled = is_labeled(y)
         self.n_labeled_, self.n_unlabeled_ = int(labeled.sum()), int((~labeled).sum())
         self._check_parameters()
         device = _find_device(self.device)
         if (X_validation is None) != (y_validation is None):
             raise ValueError("X_validation and y_validation must be given together")
 
-        self.feature_scaler_ = make_scaler(self.feature_scaling).fit(X)
-        self.target_scaler_ = make_scaler(self.target_scaling).fit(y[labeled, None])
+        y_labeled = y[labeled]
+        if not self.warm_start or start_from is None:
+            start_from = None
+            by_column = X if X.ndim == 2 else X.reshape(-1, 1)
+            self.feature_scaler_ = make_scaler(self.feature_scaling).fit(by_column)
+            self.target_scaler_ = make_scaler(self.target_scaling).fit(y_labeled.reshape(len(y_labeled), -1))
+        self.n_epochs_ = self.n_epochs if self.early_stopping is None else self._choose_n_epochs(X, y)
 
         def tensor(values: np.ndarray, dtype: torch.dtype = torch.float32) -> Tensor:
             writable = np.require(values, requirements="W")  # else PyTorch warns
             return torch.as_tensor(writable, dtype=dtype, device=device)
 
-        X_scaled = self.feature_scaler_.transform(X)
-        y_scaled = self.target_scaler_.transform(y[labeled, None]).squeeze(1)
+        X_scaled = self._scale_features(X)
+        y_scaled = self.target_scaler_.transform(y_labeled.reshape(len(y_labeled), -1)).reshape(
+            y_labeled.shape
+        )
         self._x_labeled, self._y_labeled = tensor(X_scaled[labeled]), tensor(y_scaled)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         # All of torch's own draws (weights, dropout) happen here; the user's generator stays untouched.
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(seed)
-            self.network_ = self._make_network(tensor(X_scaled[:1]).cpu()).to(device)
+            if start_from is None:
+                start_from = self._make_network(tensor(X_scaled[:1]).cpu())
+            self.network_ = start_from.float().to(device)
             validate = None
             if X_validation is not None:
-                X_val = self._validate_rows(X_validation)
-                y_val = column_or_1d(check_array(y_validation, ensure_2d=False, dtype=np.float64))
+                X_val = self._validate_rows(X_validation, any_shape=True)
+                y_val = check_array(y_validation, ensure_2d=False, dtype=np.float64)
+                y_val = column_or_1d(y_val) if y.ndim == 1 else y_val
                 check_consistent_length(X_val, y_val)
 
                 def validate(network: SiameseNetwork) -> float:
@@ -262,11 +318,11 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
 
         Returns
         -------
-        numpy.ndarray of shape (n_samples,)
+        numpy.ndarray of shape (n_samples,) or (n_samples, n_targets)
             In the target's unit.
         """
         check_is_fitted(self)
-        return self._predict(self._validate_rows(X))
+        return self._predict(self._validate_rows(X, any_shape=True))
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Place samples in the metric space: the codes that step 2 compares.
@@ -281,7 +337,8 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         """
         check_is_fitted(self)
         return self._by_blocks(
-            self._validate_rows(X), lambda x: self.network_.embed(x, unit_norm=self.embedding == "unit")
+            self._validate_rows(X, any_shape=True),
+            lambda x: self.network_.embed(x, unit_norm=self.embedding == "unit"),
         )
 
     def pairwise_difference(self, X_a: ArrayLike, X_b: ArrayLike) -> np.ndarray:
@@ -294,15 +351,16 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
 
         Returns
         -------
-        numpy.ndarray of shape (n_a, n_b)
+        numpy.ndarray of shape (n_a, n_b) or (n_a, n_b, n_targets)
             In the target's unit.
         """
         check_is_fitted(self)
-        x_b = self._scaled(self._validate_rows(X_b))
+        x_b = self._scaled(self._validate_rows(X_b, any_shape=True))
         scaled = self._by_blocks(
-            self._validate_rows(X_a), lambda x_a: self.network_.difference_matrix(x_a, x_b)
+            self._validate_rows(X_a, any_shape=True),
+            lambda x_a: self.network_.difference_matrix(x_a, x_b),
         )
-        return self._unscaled(scaled) - self._unscaled(np.zeros(1))
+        return self._unscaled(scaled) - self._unscaled(np.zeros((1, *self._y_labeled.shape[1:])))
 
     def _train(
         self,
@@ -317,7 +375,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
             self._y_labeled,
             x_unlabeled,
             schedule=SCHEDULES[self.schedule] if isinstance(self.schedule, str) else self.schedule,
-            n_epochs=self.n_epochs,
+            n_epochs=self.n_epochs_,
             learning_rate=self.learning_rate,
             optimizer_state=self.optimizer_state,
             pair_batch_size=self.pair_batch_size,
@@ -338,25 +396,62 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
             progress=self.progress,
         )
 
+    def _choose_n_epochs(self, X: np.ndarray, y: np.ndarray) -> int:
+        """Train without some labels, watch the error on them, and take the epoch where it is lowest."""
+        labels = np.flatnonzero(is_labeled(y))
+        if len(labels) < 3:
+            raise ValueError(f"early_stopping needs 3 labels or more, got {len(labels)}")
+        left_out = labels[:, None]
+        if self.early_stopping == "held_out":
+            seed = check_random_state(self.random_state).randint(2**31 - 1)
+            shuffled = np.random.default_rng(seed).permutation(labels)
+            left_out = shuffled[None, : max(1, len(labels) // 5)]
+        curves = []
+        for rows in left_out:
+            hidden = y.copy()
+            hidden[rows] = np.nan
+            model = clone(self).set_params(early_stopping=None, warm_start=False, callback=None)
+            history = model.fit(X, hidden, X[rows], y[rows]).history_
+            curves.append(history.groupby("epoch")["validation_mae"].last())
+        self.validation_ = pd.concat(curves, axis=1).mean(axis=1)
+        return int(self.validation_.idxmin())
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
         scaled = self._by_blocks(X, lambda x: self.network_.predict(x, self._x_labeled, self._y_labeled))
         return self._unscaled(scaled)
 
     def _by_blocks(self, X: np.ndarray, function: Callable[[Tensor], Tensor]) -> np.ndarray:
-        blocks = (X[start : start + ROWS_PER_BLOCK] for start in range(0, len(X), ROWS_PER_BLOCK))
+        results = np.empty(0)
         with torch.no_grad():
-            return np.concatenate([function(self._scaled(block)).cpu().double().numpy() for block in blocks])
+            for start in range(0, len(X), ROWS_PER_BLOCK):
+                rows = slice(start, start + ROWS_PER_BLOCK)
+                block = function(self._scaled(X[rows])).cpu().double().numpy()
+                if start == 0:  # one array from the start: a list of blocks would fragment the memory
+                    results = np.empty((len(X), *block.shape[1:]))
+                results[rows] = block
+        return results
 
     def _scaled(self, X: np.ndarray) -> Tensor:
         like = self._x_labeled
-        writable = np.require(self.feature_scaler_.transform(X), requirements="W")
+        writable = np.require(self._scale_features(X), requirements="W")
         return torch.as_tensor(writable, dtype=like.dtype, device=like.device)
 
+    def _scale_features(self, X: np.ndarray) -> np.ndarray:
+        if X.ndim == 2:
+            return self.feature_scaler_.transform(X)
+        return self.feature_scaler_.transform(X.reshape(-1, 1)).reshape(X.shape)
+
     def _unscaled(self, y: np.ndarray) -> np.ndarray:
-        return self.target_scaler_.inverse_transform(y.reshape(-1, 1)).reshape(y.shape)
+        n_targets = self.target_scaler_.n_features_in_
+        return self.target_scaler_.inverse_transform(y.reshape(-1, n_targets)).reshape(y.shape)
 
     def _make_network(self, x: Tensor) -> SiameseNetwork:
         """Build the network for samples like the one in `x`."""
@@ -370,7 +465,8 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
             with torch.no_grad():
                 n_codes = encoder.eval()(x).shape[-1]
             relu = nn.ReLU() if before_relu and self.encoder is None else None
-            head: nn.Module = LinearPairHead(n_codes, relu)
+            n_targets = self._y_labeled.shape[1] if self._y_labeled.ndim == 2 else None
+            head: nn.Module = LinearPairHead(n_codes, relu, n_targets)
         else:
             head = copy.deepcopy(self.head)
         return SiameseNetwork(encoder, head).float()
@@ -421,6 +517,8 @@ _CHOICES: dict[str, Sequence[Any]] = {
     "embedding": ("unit", "raw"),
     "weighting": ("ranked_list", "literal"),
     "weight_gradient": (False, True),
+    "early_stopping": (None, "held_out", "leave_one_out"),
+    "warm_start": (False, True),
 }
 
 

@@ -13,9 +13,9 @@ def pairwise_similarity_loss(estimated: Tensor, differences: Tensor) -> Tensor:
 
     Parameters
     ----------
-    estimated : Tensor of shape (n_pairs,)
+    estimated : Tensor of shape (n_pairs,) or (n_pairs, t)
         f^d(x_i, x_j).
-    differences : Tensor of shape (n_pairs,)
+    differences : Tensor of the same shape
         z_ij = y_i - y_j.
 
     Returns
@@ -44,7 +44,7 @@ def pairwise_similarity_loss_all_pairs(g: Tensor, h: Tensor, y: Tensor) -> Tenso
 
     Parameters
     ----------
-    g, h, y : Tensor of shape (N,)
+    g, h, y : Tensor of shape (N,) or (N, t)
         Scores in first and second place, and targets; N is 2 or more.
 
     Returns
@@ -58,17 +58,18 @@ def pairwise_similarity_loss_all_pairs(g: Tensor, h: Tensor, y: Tensor) -> Tenso
         If the shapes differ or N is below 2.
     """
     n = len(y)
-    if not (g.shape == h.shape == y.shape == (n,)) or n < 2:
+    if not g.shape == h.shape == y.shape or n < 2:
         raise ValueError(
-            "g, h and y must have the same shape (N,) with N of 2 or more, "
+            "g, h and y must have the same shape (N,) or (N, t) with N of 2 or more, "
             f"got {tuple(g.shape)}, {tuple(h.shape)} and {tuple(y.shape)}"
         )
-    y = y - y.mean()  # only differences of y matter: a large offset would cost digits
+    y = y - y.mean(dim=0)  # only differences of y matter: a large offset would cost digits
     u, v = y - g, y + h
     # Only sums of squares around the means: n * sum(u^2) - ... would cancel when u is large.
-    all_pairs = n * (u.var(correction=0) + v.var(correction=0) + (u.mean() - v.mean()).square())
-    with_itself = (u - v).square().mean()
-    return (all_pairs - with_itself) / (n - 1)
+    between = (u.mean(dim=0) - v.mean(dim=0)).square()
+    all_pairs = n * (u.var(dim=0, correction=0) + v.var(dim=0, correction=0) + between)
+    with_itself = (u - v).square().mean(dim=0)
+    return ((all_pairs - with_itself) / (n - 1)).mean()
 
 
 def ranked_list_loss(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import torch
@@ -17,12 +18,13 @@ def mine_positives_negatives(
 
     Parameters
     ----------
-    differences : Tensor of shape (N, M)
+    differences : Tensor of shape (N, M) or (N, M, t)
         f^d(anchor, unlabeled sample).
     k : int
         Samples in each set, 1 to M. The paper has 5.
     mode : {"absolute", "signed"}, default="absolute"
-        Rank by the size of the difference, or by the difference itself as Algorithm 1 is printed.
+        Rank by the size of the difference (of a vector: its norm), or by the difference itself as
+        Algorithm 1 is printed, which vectors do not allow.
 
     Returns
     -------
@@ -35,13 +37,55 @@ def mine_positives_negatives(
     ValueError
         If an argument is out of range or a difference is not finite.
     """
-    if differences.ndim != 2:
-        raise ValueError(f"differences must have shape (N, M), got {tuple(differences.shape)}")
-    _check(k, differences.shape[1], mode, differences)
-    rank_by = differences.abs() if mode == "absolute" else differences
-    # A stable sort keeps equal values in the order of their columns; topk promises no order.
-    positives = rank_by.sort(dim=1, stable=True).indices[:, :k]
-    negatives = rank_by.sort(dim=1, stable=True, descending=True).indices[:, :k]
+    if differences.ndim not in (2, 3):
+        raise ValueError(f"differences must have shape (N, M) or (N, M, t), got {tuple(differences.shape)}")
+    return mine_by_chunks([differences], differences.shape[1], k, mode)
+
+
+def mine_by_chunks(
+    chunks: Iterable[Tensor], m: int, k: int, mode: MiningMode = "absolute"
+) -> tuple[Tensor, Tensor]:
+    """`mine_positives_negatives` of differences that come some columns at a time, in O(N M).
+
+    Parameters
+    ----------
+    chunks : iterable of Tensor of shape (N, m_i) or (N, m_i, t)
+        Side by side they are the differences. Only one is held at a time.
+    m : int
+        M, the number of all columns.
+    k, mode
+        As in `mine_positives_negatives`.
+
+    Returns
+    -------
+    positives, negatives : Tensor of int64, shape (N, k)
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or a difference is not finite.
+    """
+    _check(k, m, mode)
+    best: list[tuple[Tensor, Tensor] | None] = [None, None]
+    start = 0
+    for chunk in chunks:
+        _check(k, m, mode, chunk)
+        if chunk.ndim == 3:
+            if mode == "signed":
+                raise ValueError("mode must be 'absolute' for vector targets, got 'signed'")
+            rank_by = torch.linalg.vector_norm(chunk, dim=-1)
+        else:
+            rank_by = chunk.abs() if mode == "absolute" else chunk
+        columns = torch.arange(start, start + chunk.shape[1], device=chunk.device).expand_as(rank_by)
+        start += chunk.shape[1]
+        for side, kept in enumerate(best):
+            values, numbers = rank_by, columns
+            if kept is not None:
+                values, numbers = torch.cat([kept[0], values], dim=1), torch.cat([kept[1], numbers], dim=1)
+            # A stable sort keeps equal values in the order of their columns; topk promises no order.
+            order = values.sort(dim=1, stable=True, descending=side == 1).indices[:, :k]
+            best[side] = values.gather(1, order), numbers.gather(1, order)
+    positives, negatives = (kept[1] for kept in best if kept is not None)
     return positives, negatives
 
 

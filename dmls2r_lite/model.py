@@ -49,21 +49,27 @@ class LinearPairHead(nn.Module):
         Length of one code.
     activation : torch.nn.Module, optional
         Applied to each code first, for an encoder made with ``final_relu=False``.
+    n_targets : int, optional
+        Length t of a target vector; without it targets are numbers.
     """
 
-    def __init__(self, n_codes: int, activation: nn.Module | None = None) -> None:
+    def __init__(
+        self, n_codes: int, activation: nn.Module | None = None, n_targets: int | None = None
+    ) -> None:
         super().__init__()
         self.activation = nn.Identity() if activation is None else activation
-        self.linear = nn.Linear(2 * n_codes, 1)
+        self.n_targets = n_targets
+        self.linear = nn.Linear(2 * n_codes, n_targets or 1)
 
     def forward(self, z_i: Tensor, z_j: Tensor) -> Tensor:
-        """Estimated differences, shape (n,), of two batches of codes (n, n_codes)."""
-        pair = torch.cat([self.activation(z_i), self.activation(z_j)], dim=-1)
-        return self.linear(pair).squeeze(-1)
+        """Estimated differences, shape (n,) or (n, t), of two batches of codes (n, n_codes)."""
+        estimated = self.linear(torch.cat([self.activation(z_i), self.activation(z_j)], dim=-1))
+        return estimated if self.n_targets else estimated.squeeze(-1)
 
     def scores(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """The two parts of the sum, each of shape (n,): g (first place) and h (second place)."""
-        weight_g, weight_h = self.linear.weight.squeeze(0).chunk(2)
+        """The two parts of the sum, each of shape (n,) or (n, t): g (first place) and h (second place)."""
+        weight = self.linear.weight.mT if self.n_targets else self.linear.weight.squeeze(0)
+        weight_g, weight_h = weight.chunk(2)
         code = self.activation(z)
         return code @ weight_g + self.linear.bias, code @ weight_h
 
@@ -76,9 +82,9 @@ class SiameseNetwork(nn.Module):
     encoder : torch.nn.Module
         Maps a batch of n samples to codes of shape (n, n_codes). Any module will do.
     head : torch.nn.Module
-        Maps two batches of codes to differences of shape (n,). If it also has a method
-        ``scores(z) -> (g, h)`` with ``head(z_i, z_j) == g_i + h_j``, the network is separable and
-        nothing here ever forms pairs.
+        Maps two batches of codes to differences of shape (n,), or (n, t) for target vectors of
+        length t. If it also has a method ``scores(z) -> (g, h)`` with
+        ``head(z_i, z_j) == g_i + h_j``, the network is separable and nothing here ever forms pairs.
     max_pairs : int, default=65536
         With a head that is not separable, at most so many pairs are formed at a time.
     """
@@ -95,7 +101,7 @@ class SiameseNetwork(nn.Module):
         return hasattr(self.head, "scores")
 
     def forward(self, x_i: Tensor, x_j: Tensor) -> Tensor:
-        """Estimate y_i - y_j, shape (n,), for n pairs of samples (eq. 1)."""
+        """Estimate y_i - y_j, shape (n,) or (n, t), for n pairs of samples (eq. 1)."""
         return self.head(self.encoder(x_i), self.encoder(x_j))
 
     def embed(self, x: Tensor, unit_norm: bool = True) -> Tensor:
@@ -104,21 +110,24 @@ class SiameseNetwork(nn.Module):
         return nn.functional.normalize(z, dim=-1) if unit_norm else z
 
     def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """g and h, each of shape (n,), of a separable network."""
+        """g and h, each of shape (n,) or (n, t), of a separable network."""
         return self.head.scores(self.encoder(x))
 
     def difference_matrix(self, x_a: Tensor, x_b: Tensor) -> Tensor:
-        """Estimate y_a - y_b, shape (n_a, n_b), for every row of `x_a` with every row of `x_b`."""
+        """Estimate y_a - y_b, shape (n_a, n_b) or (n_a, n_b, t), for rows of `x_a` with rows of `x_b`."""
+        return self.compare_codes(self.encoder(x_a), self.encoder(x_b))
+
+    def compare_codes(self, z_a: Tensor, z_b: Tensor) -> Tensor:
+        """`difference_matrix` of samples that are encoded already."""
         if self.is_separable:
-            return self.scores(x_a)[0][:, None] + self.scores(x_b)[1][None, :]
-        z_a, z_b = self.encoder(x_a), self.encoder(x_b)
+            return self.head.scores(z_a)[0][:, None] + self.head.scores(z_b)[1][None, :]
         # Pairs are numbered row by row, so that a block may be smaller than one row.
         blocks = torch.arange(len(z_a) * len(z_b), device=z_a.device).split(self.max_pairs)
         flat = [self.head(z_a[block // len(z_b)], z_b[block % len(z_b)]) for block in blocks]
-        return torch.cat(flat).view(len(z_a), len(z_b))
+        return torch.cat(flat).unflatten(0, (len(z_a), len(z_b)))
 
     def predict(self, x: Tensor, x_labeled: Tensor, y_labeled: Tensor) -> Tensor:
-        """Estimate targets, shape (n,), from all N labeled samples (eq. 4).
+        """Estimate targets, shape (n,) or (n, t), from all N labeled samples (eq. 4).
 
         With a separable network eq. 4 is (g(x) - h(x)) / 2 plus one constant, the mean over the
         labeled samples of y_i - (g(x_i) - h(x_i)) / 2.
@@ -127,19 +136,16 @@ class SiameseNetwork(nn.Module):
         ----------
         x : Tensor of shape (n, ...)
         x_labeled : Tensor of shape (N, ...)
-        y_labeled : Tensor of shape (N,)
+        y_labeled : Tensor of shape (N,) or (N, t)
         """
         if self.is_separable:
             g, h = self.scores(x)
             g_labeled, h_labeled = self.scores(x_labeled)
-            return (g - h) / 2 + (y_labeled - (g_labeled - h_labeled) / 2).mean()
-        rows_per_block = max(1, self.max_pairs // len(x_labeled))
-        return torch.cat(
-            [
-                (
-                    (self.difference_matrix(rows, x_labeled) - self.difference_matrix(x_labeled, rows).T) / 2
-                    + y_labeled
-                ).mean(dim=1)
-                for rows in x.split(rows_per_block)
-            ]
-        )
+            return (g - h) / 2 + (y_labeled - (g_labeled - h_labeled) / 2).mean(dim=0)
+        z_labeled = self.encoder(x_labeled)
+        estimates = []
+        for rows in x.split(max(1, self.max_pairs // len(x_labeled))):
+            z = self.encoder(rows)
+            forth, back = self.compare_codes(z, z_labeled), self.compare_codes(z_labeled, z).transpose(0, 1)
+            estimates.append(((forth - back) / 2 + y_labeled).mean(dim=1))
+        return torch.cat(estimates)

@@ -77,6 +77,29 @@ def check_parameters(
             raise TypeError(f"{name} must be a string, got {value!r}")
     if output_dir and Path(output_dir).exists() and not Path(output_dir).is_dir():
         raise ValueError(f"output_dir must name a folder, got the file {output_dir}")
+    check_values(**parameters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # they are in the dataset's note too
+        data = load_dataset(dataset, _split(drop_columns), target=target or None, missing=missing)
+    data = data.with_known_targets() if needs_targets else data
+    if "n_unlabeled" in parameters:
+        n_unlabeled = parameters["n_unlabeled"] or data.n_unlabeled
+        check_split_sizes(data, parameters.get("n_labeled", 2), n_unlabeled)
+        if parameters.get("k", 1) > n_unlabeled:
+            raise ValueError(f"k must not exceed n_unlabeled, {n_unlabeled}, got {parameters['k']}")
+    elif data.target.notna().all():  # else the unlabeled samples are those without a target
+        check_split_sizes(data, parameters.get("n_labeled", 2), 0)
+    return data
+
+
+def check_values(**parameters: Any) -> None:
+    """Check the parameters of a notebook that has no dataset to choose: `check_parameters` without one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As there.
+    """
     for name, value in parameters.items():
         if name in _AT_LEAST:
             _check_number(name, value, numbers.Integral, "an integer")
@@ -91,24 +114,11 @@ def check_parameters(
                 raise ValueError(f"{name} must be one of {', '.join(_CHOICES[name])}, got {value!r}")
         else:
             raise TypeError(f"unknown parameter {name!r}")
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # they are in the dataset's note too
-        data = load_dataset(dataset, _split(drop_columns), target=target or None, missing=missing)
-    data = data.with_known_targets() if needs_targets else data
-    if "n_unlabeled" in parameters:
-        n_unlabeled = parameters["n_unlabeled"] or data.n_unlabeled
-        check_split_sizes(data, parameters.get("n_labeled", 2), n_unlabeled)
-        if parameters.get("k", 1) > n_unlabeled:
-            raise ValueError(f"k must not exceed n_unlabeled, {n_unlabeled}, got {parameters['k']}")
-    elif data.target.notna().all():  # else the unlabeled samples are those without a target
-        check_split_sizes(data, parameters.get("n_labeled", 2), 0)
     boundary, margin = parameters.get("boundary", math.inf), parameters.get("margin", 0)
     if boundary <= 0:
         raise ValueError(f"boundary must be above 0, got {boundary}")
     if not 0 <= margin <= boundary:
         raise ValueError(f"margin must be between 0 and boundary, {boundary}, got {margin}")
-    return data
 
 
 def _split(names: str) -> list[str]:

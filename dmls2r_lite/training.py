@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
+import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
@@ -14,7 +17,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from .losses import pairwise_similarity_loss, pairwise_similarity_loss_all_pairs, ranked_list_loss
-from .miner import MiningMode, mine_from_scores, mine_positives_negatives
+from .miner import MiningMode, mine_by_chunks, mine_from_scores
 from .model import SiameseNetwork
 
 Schedule = Callable[[int], Iterable[str]]
@@ -75,7 +78,7 @@ def all_pairs_loss(network: SiameseNetwork, x: Tensor, y: Tensor) -> Tensor:
     ----------
     network : SiameseNetwork
     x : Tensor of shape (N, ...)
-    y : Tensor of shape (N,)
+    y : Tensor of shape (N,) or (N, t)
 
     Returns
     -------
@@ -107,7 +110,9 @@ def mine(
 ) -> tuple[Tensor, Tensor]:
     """Positives and negatives of each anchor by the network's own estimates (Algorithm 1).
 
-    Uses one sort if the network is separable, else blocks of anchors.
+    One sort, O(M log M), if the network is separable and targets are numbers; else O(N M), with
+    ``network.max_pairs`` differences in memory. Unlabeled samples are encoded in blocks, each moved to
+    the device of the anchors, so they may lie elsewhere.
 
     Parameters
     ----------
@@ -122,13 +127,17 @@ def mine(
     positives, negatives : Tensor of int64, shape (N, k)
         Rows of `x_unlabeled`.
     """
-    if network.is_separable:
-        h_unlabeled = torch.cat([network.scores(rows)[1] for rows in x_unlabeled.split(network.max_pairs)])
-        return mine_from_scores(network.scores(x_anchors)[0], h_unlabeled, k, mode)
-    blocks = x_anchors.split(max(1, network.max_pairs // max(1, len(x_unlabeled))))
-    mined = [mine_positives_negatives(network.difference_matrix(b, x_unlabeled), k, mode) for b in blocks]
-    positives, negatives = zip(*mined, strict=True)
-    return torch.cat(positives), torch.cat(negatives)
+    device, z_anchors = x_anchors.device, network.encoder(x_anchors)
+    if network.is_separable and (g_anchors := network.head.scores(z_anchors)[0]).ndim == 1:
+        h_unlabeled = g_anchors.new_empty(len(x_unlabeled))
+        for start in range(0, len(x_unlabeled), network.max_pairs):
+            rows = slice(start, start + network.max_pairs)
+            # A list of small results between large temporary ones would fragment the memory, by gigabytes.
+            h_unlabeled[rows] = network.scores(x_unlabeled[rows].to(device))[1]
+        return mine_from_scores(g_anchors, h_unlabeled, k, mode)
+    blocks = x_unlabeled.split(max(1, network.max_pairs // len(x_anchors)))
+    chunks = (network.compare_codes(z_anchors, network.encoder(rows.to(device))) for rows in blocks)
+    return mine_by_chunks(chunks, len(x_unlabeled), k, mode)
 
 
 def train(
@@ -165,10 +174,11 @@ def train(
     network : SiameseNetwork
     x_labeled : Tensor of shape (N, ...)
         Scaled features of the labeled samples: pairs and anchors. N is 2 or more.
-    y_labeled : Tensor of shape (N,)
+    y_labeled : Tensor of shape (N,) or (N, t)
         Their (scaled) targets.
     x_unlabeled : Tensor of shape (M, ...)
-        Scaled features of the unlabeled samples. With M = 0 metric and joint epochs are skipped.
+        Scaled features of the unlabeled samples, on any device. With M = 0 metric and joint epochs
+        are skipped.
     schedule : callable, default=alternate
         Gives the steps in order, each "pairwise", "metric" or "joint", for `n_epochs`.
     n_epochs : int, default=30
@@ -213,6 +223,11 @@ def train(
     ------
     ValueError
         If the schedule gives no steps or unknown ones, or the loss is no longer finite.
+
+    Notes
+    -----
+    Where a person waits (in a notebook or an interactive Python), an interrupt ends the training
+    with a warning, and the network stays as it is then.
     """
     pair_rng, anchor_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
     pairwise_optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)
@@ -241,7 +256,8 @@ def train(
         anchors = batch.to(x_labeled.device)
         mined = torch.cat([positives[anchors], negatives[anchors]], dim=1)
         z_anchors = network.embed(x_labeled[anchors], unit_norm=embedding == "unit")
-        z_mined = network.embed(x_unlabeled[mined.flatten()], unit_norm=embedding == "unit")
+        x_mined = x_unlabeled[mined.flatten().to(x_unlabeled.device)].to(anchors.device)
+        z_mined = network.embed(x_mined, unit_norm=embedding == "unit")
         z_positives, z_negatives = z_mined.view(*mined.shape, -1).split(int(k), dim=1)
         if metric_loss is not None:
             return metric_loss(z_anchors, z_positives, z_negatives)
@@ -273,7 +289,7 @@ def train(
     if not planned or not set(planned) <= set(steps):
         raise ValueError(f"schedule must give one or more of {', '.join(map(repr, steps))}, got {planned}")
     epochs: Counter[str] = Counter()
-    history = []
+    history: list[dict[str, Any]] = []
     order: Iterable[str] = planned
     if progress:
         from tqdm.auto import tqdm  # at import it warns where ipywidgets is missing
@@ -287,11 +303,20 @@ def train(
         network.train()
         if not skipped:
             epoch_losses, optimizer = steps[step]
-            for loss in epoch_losses():
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                losses.append(loss.detach())
+            try:
+                for loss in epoch_losses():
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+                    losses.append(loss.detach())
+            except KeyboardInterrupt:
+                if not (history and _is_interactive()):
+                    raise
+                warnings.warn(
+                    f"interrupted in {step} epoch {epochs[step]}: the network stays as it is now",
+                    stacklevel=2,
+                )
+                break
         network.eval()
         row: dict[str, Any] = {
             "epoch": epochs[step],
@@ -311,7 +336,12 @@ def train(
         history.append(row)
         if callback is not None:
             callback(network, row)
+    network.eval()
     return pd.DataFrame(history)
+
+
+def _is_interactive() -> bool:
+    return hasattr(sys, "ps1") or hasattr(builtins, "__IPYTHON__")
 
 
 def _batches(n: int, batch_size: int, max_batches: int, rng: np.random.Generator) -> Iterable[Tensor]:

@@ -15,19 +15,41 @@ PairFunction = Callable[[Tensor, Tensor], Tensor]  # f^d of eq. 1: two samples i
 class MLPHead(nn.Module):
     """A head that is not separable: a small network on (z_i, z_j, z_i - z_j)."""
 
-    def __init__(self, n_codes: int) -> None:
+    def __init__(self, n_codes: int, n_targets: int | None = None) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(3 * n_codes, 6), nn.Tanh(), nn.Linear(6, 1))
+        self.n_targets = n_targets
+        self.layers = nn.Sequential(nn.Linear(3 * n_codes, 6), nn.Tanh(), nn.Linear(6, n_targets or 1))
 
     def forward(self, z_i: Tensor, z_j: Tensor) -> Tensor:
-        return self.layers(torch.cat([z_i, z_j, z_i - z_j], dim=-1)).squeeze(-1)
+        estimated = self.layers(torch.cat([z_i, z_j, z_i - z_j], dim=-1))
+        return estimated if self.n_targets else estimated.squeeze(-1)
 
 
-def make_network(separable: bool = True, max_pairs: int = 2**16, seed: int = 0) -> SiameseNetwork:
+class AntisymmetricHead(MLPHead):
+    """f(a, b) = h(a, b) - h(b, a), so that f(a, b) = -f(b, a) whatever the weights."""
+
+    def __init__(self, n_codes: int, n_targets: int | None = None) -> None:
+        super().__init__(n_codes, n_targets)
+        self.layers[-1] = nn.Linear(6, n_targets or 1, bias=False)  # a bias would cancel
+
+    def forward(self, z_i: Tensor, z_j: Tensor) -> Tensor:
+        return super().forward(z_i, z_j) - super().forward(z_j, z_i)
+
+
+HEADS = {"linear": LinearPairHead, "MLP": MLPHead, "antisymmetric": AntisymmetricHead}
+
+
+def make_network(
+    separable: bool = True,
+    max_pairs: int = 2**16,
+    seed: int = 0,
+    head: str | None = None,
+    n_targets: int | None = None,
+) -> SiameseNetwork:
     """A network for three features, small enough for loops, in float64."""
     torch.manual_seed(seed)
-    head = LinearPairHead(8) if separable else MLPHead(8)
-    return SiameseNetwork(make_encoder(3, (12, 8)), head, max_pairs).double()
+    made = HEADS[head or ("linear" if separable else "MLP")](8, n_targets=n_targets)
+    return SiameseNetwork(make_encoder(3, (12, 8)), made, max_pairs).double()
 
 
 def pair_function(network: nn.Module) -> PairFunction:
@@ -41,10 +63,10 @@ def difference_matrix(f: PairFunction, x_a: Tensor, x_b: Tensor) -> Tensor:
 
 
 def pairwise_similarity_loss(estimated: Sequence[Tensor], differences: Sequence[Tensor]) -> Tensor:
-    """Eq. 2 on a batch of pairs."""
+    """Eq. 2 on a batch of pairs; of vectors the mean over their entries."""
     total = torch.zeros((), dtype=torch.float64)
     for f_ij, z_ij in zip(estimated, differences, strict=True):
-        total = total + (z_ij - f_ij) ** 2
+        total = total + ((z_ij - f_ij) ** 2).mean()
     return total / len(estimated)
 
 
@@ -55,15 +77,21 @@ def all_pairs_loss(f: PairFunction, x: Tensor, y: Tensor) -> Tensor:
     for i in range(n):
         for j in range(n):
             if i != j:
-                total = total + (y[i] - y[j] - f(x[i], x[j])) ** 2
+                total = total + ((y[i] - y[j] - f(x[i], x[j])) ** 2).mean()
     return total / (n * (n - 1))
 
 
 def mine(differences: Tensor, k: int, mode: str = "absolute") -> tuple[list[list[int]], list[list[int]]]:
-    """Algorithm 1 for each row of differences; of equal ones the first column is taken."""
+    """Algorithm 1 for each row of differences; of equal ones the first column is taken.
+
+    Vectors (N, M, t) are ranked by their length.
+    """
     positives, negatives = [], []
     for row in differences.tolist():
-        values = [abs(d) for d in row] if mode == "absolute" else row
+        if isinstance(row[0], list):
+            values = [sum(entry**2 for entry in vector) ** 0.5 for vector in row]
+        else:
+            values = [abs(d) for d in row] if mode == "absolute" else row
         chosen_p: list[int] = []
         while len(chosen_p) < k:
             left = [i for i in range(len(values)) if i not in chosen_p]
@@ -110,7 +138,7 @@ def predict(f: PairFunction, x: Tensor, x_labeled: Tensor, y_labeled: Tensor) ->
     """Eq. 4."""
     estimates = []
     for x_new in x:
-        total = torch.zeros((), dtype=torch.float64)
+        total = torch.zeros_like(y_labeled[0])
         for x_i, y_i in zip(x_labeled, y_labeled, strict=True):
             total = total + (f(x_new, x_i) - f(x_i, x_new)) / 2 + y_i
         estimates.append(total / len(y_labeled))

@@ -106,6 +106,30 @@ class TestRunBenchmark:
             assert len(list(run_benchmark(tmp_path, ["toy"], ["median"], [5], range(4)))) == 5
         assert read_trials(tmp_path)["seed"].sort_values().tolist() == [0, 1, 2, 3]
 
+    def test_a_dask_cluster_gives_the_same(self, tmp_path):
+        distributed = pytest.importorskip("distributed")
+        options = {
+            "datasets": ["toy"],
+            "methods": ["median", "step 1", "COREG"],
+            "n_labeled": [5],
+            "seeds": range(3),
+        }
+        local, _ = run(tmp_path / "local", **options)
+        with (
+            distributed.LocalCluster(
+                2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+            ) as cluster,
+            distributed.Client(cluster),
+            joblib.parallel_config(backend="dask"),
+        ):
+            assert next(iter(run_benchmark(tmp_path / "dask", **options))) == 9
+            list(run_benchmark(tmp_path / "dask", **options, n_jobs=-1))
+        both = [
+            trials.sort_values(KEY, ignore_index=True).drop(columns=SECONDS)
+            for trials in (local, read_trials(tmp_path / "dask"))
+        ]
+        pd.testing.assert_frame_equal(*both)
+
     def test_slow_method_is_measured_on_fewer_rows(self, tmp_path, monkeypatch):
         monkeypatch.setitem(benchmark.MAX_TEST_ROWS, "median", 50)
         trials, _ = run(tmp_path, datasets=["toy"], methods=["median", "3-NN"], n_labeled=[5], seeds=[0])

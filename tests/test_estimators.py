@@ -343,6 +343,8 @@ class TestErrors:
             ("embedding", "norm", "'unit', 'raw'"),
             ("weighting", "equal", "'ranked_list', 'literal'"),
             ("weight_gradient", "yes", "False, True"),
+            ("early_stopping", "yes", "None, 'held_out', 'leave_one_out'"),
+            ("warm_start", "yes", "False, True"),
             ("device", "nonsense", "'auto' or one that PyTorch can use"),
             ("device", None, "'auto' or one that PyTorch can use"),
             ("random_state", "seed", "numpy.random.RandomState"),
@@ -469,3 +471,172 @@ class TestRobustness:
             DMLS2RRegressor(n_epochs=1, random_state=0).fit(X, y).predict(X)
         finally:
             torch.set_default_dtype(torch.float32)
+
+
+class TestVectorTargets:
+    @pytest.fixture
+    def table(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(size=(300, 4))
+        y = np.column_stack([10 + 3 * X[:, 0] - X[:, 1], 1000 * X[:, 2] ** 2])
+        hidden = y.copy()
+        hidden[30:200] = np.nan
+        return X, y, hidden
+
+    def test_learns_both_in_their_units(self, table):
+        X, y, hidden = table
+        model = DMLS2RRegressor(random_state=0).fit(X[:200], hidden[:200])
+        assert (model.n_labeled_, model.n_unlabeled_) == (30, 170)
+        predicted = model.predict(X[200:])
+        mae = np.abs(predicted - y[200:]).mean(axis=0)
+        mae_of_median = np.abs(np.median(y[:30], axis=0) - y[200:]).mean(axis=0)
+        assert (mae < mae_of_median / 3).all()
+        differences = model.pairwise_difference(X[200:], X[:30])
+        assert differences.shape == (100, 30, 2)
+        # eq. 4 by hand
+        back = model.pairwise_difference(X[:30], X[200:]).transpose(1, 0, 2)
+        assert_allclose(((differences - back) / 2 + y[:30]).mean(axis=1), predicted)
+        assert model.transform(X[:5]).shape == (5, 100)
+
+    def test_a_column_is_a_number(self, table):
+        X, _, hidden = table
+        with pytest.warns(sklearn.exceptions.DataConversionWarning):
+            column = small().fit(X[:200], hidden[:200, :1]).predict(X)
+        assert_array_equal(column, small().fit(X[:200], hidden[:200, 0]).predict(X))
+
+    def test_half_known_targets_are_refused(self, table):
+        X, _, hidden = table
+        hidden = hidden.copy()
+        hidden[3, 1] = np.nan
+        with pytest.raises(ValueError, match=r"must be known or NaN as a whole, got .* in row 3"):
+            small().fit(X, hidden)
+
+    def test_validation(self, table):
+        X, y, hidden = table
+        model = small().fit(X[:200], hidden[:200], X[200:], y[200:])
+        assert model.history_["validation_mae"].iloc[-1] == pytest.approx(
+            np.abs(model.predict(X[200:]) - y[200:]).mean(), rel=1e-5
+        )
+
+
+class TestImages:
+    @pytest.fixture
+    def images(self):
+        """Bright bars whose height is the target."""
+        rng = np.random.default_rng(0)
+        heights = rng.uniform(1, 7, size=120)
+        rows = np.arange(8)[None, :, None]
+        X = np.clip(heights[:, None, None] - rows, 0, 1) * np.ones((1, 1, 8)) * 255
+        return X[:, None], heights
+
+    def make_encoder(self):
+        torch.manual_seed(0)
+        return nn.Sequential(
+            nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(256, 16), nn.ReLU()
+        )
+
+    def test_convolutional_encoder(self, images):
+        X, heights = images
+        y = heights.copy()
+        y[20:80] = np.nan
+        model = DMLS2RRegressor(encoder=self.make_encoder(), random_state=0).fit(X[:80], y[:80])
+        mae = np.abs(model.predict(X[80:]) - heights[80:]).mean()
+        assert mae < np.abs(np.median(heights[:20]) - heights[80:]).mean() / 3
+        assert model.transform(X[:3]).shape == (3, 16)
+        assert model.pairwise_difference(X[:3], X[:5]).shape == (3, 5)
+
+    def test_is_the_flat_network_on_flat_images(self, images):
+        X, heights = images
+        encoder = self.make_encoder()
+        flat = nn.Sequential(nn.Unflatten(1, (1, 8, 8)), encoder)
+        options = {"n_epochs": 2, "random_state": 0, "feature_scaling": "none"}
+        a = DMLS2RRegressor(encoder=encoder, **options).fit(X, heights).predict(X)
+        b = (
+            DMLS2RRegressor(encoder=flat, **options)
+            .fit(X.reshape(120, -1), heights)
+            .predict(X.reshape(120, -1))
+        )
+        assert_array_equal(a, b)
+
+    def test_one_scale_for_all_pixels(self, images):
+        X, heights = images
+        model = DMLS2RRegressor(encoder=self.make_encoder(), n_epochs=1, random_state=0).fit(X, heights)
+        assert (model.feature_scaler_.data_min_, model.feature_scaler_.data_max_) == (0, 255)
+
+    def test_without_an_encoder(self, images):
+        with pytest.raises(
+            ValueError, match=r"encoder must be given for samples of shape \(1, 8, 8\), got None"
+        ):
+            DMLS2RRegressor().fit(*images)
+
+
+class TestEarlyStopping:
+    def test_held_out_by_hand(self, split):
+        model = small(n_epochs=6, early_stopping="held_out").fit(split.X_train, split.y_train)
+        curve = model.validation_
+        assert curve.index.tolist() == list(range(1, 7))
+        assert model.n_epochs_ == curve.idxmin()
+        as_chosen = small(n_epochs=model.n_epochs_).fit(split.X_train, split.y_train)
+        assert_array_equal(model.predict(split.X_test), as_chosen.predict(split.X_test))
+
+    def test_leave_one_out_by_hand(self, split):
+        X, y = split.X_train, split.y_train
+        model = small(n_epochs=3, early_stopping="leave_one_out").fit(X, y)
+        curves = []
+        for row in np.flatnonzero(y.notna()):
+            hidden = y.copy()
+            hidden.iloc[row] = np.nan
+            history = small(n_epochs=3).fit(X, hidden, X.iloc[[row]], y.iloc[[row]]).history_
+            curves.append(history.query("step == 'metric'")["validation_mae"].to_numpy())
+        assert len(curves) == 15
+        assert_allclose(model.validation_, np.mean(curves, axis=0))
+        assert model.n_epochs_ == np.mean(curves, axis=0).argmin() + 1
+
+    def test_too_few_labels(self, split):
+        y = split.y_train.copy()
+        y.iloc[2:] = np.nan
+        with pytest.raises(ValueError, match="early_stopping needs 3 labels or more, got 2"):
+            small(early_stopping="held_out").fit(split.X_train, y)
+
+
+class TestWarmStart:
+    def test_goes_on_with_the_network(self, split):
+        cold = small(warm_start=True, learning_rate=1e-9).fit(split.X_train, split.y_train)
+        before = [weight.detach().clone() for weight in cold.network_.parameters()]
+        scaler = cold.feature_scaler_
+        cold.set_params(random_state=5).fit(split.X_train, split.y_train)
+        for a, b in zip(cold.network_.parameters(), before, strict=True):
+            assert_allclose(a.detach(), b, atol=1e-6)
+        assert cold.feature_scaler_ is scaler
+        other = small(random_state=5, learning_rate=1e-9).fit(split.X_train, split.y_train)
+        assert not np.allclose(other.predict(split.X_test), cold.predict(split.X_test), rtol=1e-3)
+
+    def test_lowers_the_loss_further(self, split):
+        model = small(warm_start=True, n_epochs=10)
+        first = model.fit(split.X_train, split.y_train).history_["loss"].iloc[-2]
+        assert model.fit(split.X_train, split.y_train).history_["loss"].iloc[-2] < first
+
+
+def test_interrupt_in_a_notebook_keeps_the_model(split, monkeypatch):
+    monkeypatch.setattr("dmls2r_lite.training._is_interactive", lambda: True)
+    calls = []
+
+    def loss(*codes):
+        calls.append(1)
+        if len(calls) > 2:
+            raise KeyboardInterrupt
+        return null_loss(*codes)
+
+    model = small(metric_loss=loss, n_epochs=5)
+    with pytest.warns(UserWarning, match="interrupted in metric epoch"):
+        model.fit(split.X_train, split.y_train)
+    assert np.isfinite(model.predict(split.X_test)).all()
+
+
+def test_features_in_a_file_mapped_into_memory(split, tmp_path):
+    X = np.asarray(split.X_train, dtype=np.float32)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    from_file, from_memory = (small().fit(rows, split.y_train).predict(rows) for rows in (mapped, X))
+    assert_array_equal(from_file, from_memory)
+    assert_allclose(from_file, small().fit(split.X_train, split.y_train).predict(split.X_train), rtol=1e-3)

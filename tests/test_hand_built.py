@@ -16,6 +16,7 @@ from torch import nn
 
 from dmls2r_lite.baselines import COREGRegressor, contrastive_loss
 from dmls2r_lite.data import load_dataset, split_dataset
+from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.evaluation import compare, fit_with_seed, plain_models, predict_held_out
 from dmls2r_lite.losses import pairwise_similarity_loss, pairwise_similarity_loss_all_pairs, ranked_list_loss
 from dmls2r_lite.miner import mine_from_scores, mine_positives_negatives
@@ -50,7 +51,7 @@ def hand_built(number):
     )
 
 
-@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "05", "06"])
+@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "05", "06", "08"])
 def test_notebook_builds_by_hand(number):
     built = vars(hand_built(number))
     assert built
@@ -246,3 +247,89 @@ def test_contrastive_loss(seed: int) -> None:
         lambda a, b: contrastive_loss(a, b, is_similar, margin),
         normal(n_pairs, 3), normal(n_pairs, 3),
     )  # fmt: skip
+
+
+@seeds
+def test_mining_by_norm(seed: int) -> None:
+    by_hand = hand_built("08")
+    torch.manual_seed(seed)
+    n, m, n_targets = 1 + seed, 6 + 5 * seed, 1 + seed % 3
+    for k in (1, 5, m):
+        for differences in (
+            normal(n, m, n_targets),
+            torch.randint(-3, 4, (n, m, n_targets)).double(),  # full of ties
+        ):
+            found = by_hand.mine_by_norm(differences, k)
+            torch.testing.assert_close(found, mine_positives_negatives(differences, k))
+            if n_targets == 1:
+                torch.testing.assert_close(found, mine_positives_negatives(differences[..., 0], k))
+
+
+@pytest.mark.parametrize("size", [8, 24, 28])
+def test_image_encoder(size: int) -> None:
+    by_hand = hand_built("08")
+    torch.manual_seed(size)
+    encoder = by_hand.ImageEncoder(size, n_codes=7).double()
+    images = torch.rand(3, 1, size, size, dtype=torch.float64)
+    codes = encoder(images)
+    assert codes.shape == (3, 7)
+    assert (codes >= 0).all()
+    torch.testing.assert_close(encoder(images[1:2]), codes[1:2])
+
+    def convolve(maps: np.ndarray, layer: nn.Conv2d) -> np.ndarray:
+        """One image at a time, one output value at a time; then a ReLU."""
+        weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
+        width, stride, pad = layer.kernel_size[0], layer.stride[0], layer.padding[0]
+        padded = np.pad(maps, ((0, 0), (pad, pad), (pad, pad)))
+        n_out = maps.shape[1] // stride
+        result = np.empty((len(weight), n_out, n_out))
+        for out, row, column in np.ndindex(result.shape):
+            top, left = stride * row, stride * column
+            patch = padded[:, top : top + width, left : left + width]
+            result[out, row, column] = (weight[out] * patch).sum() + bias[out]
+        return np.maximum(result, 0)
+
+    layers = [layer for layer in encoder.modules() if isinstance(layer, nn.Conv2d)]
+    assert len(layers) == 2
+    for image, code in zip(images.numpy(), codes.detach().numpy(), strict=True):
+        maps = convolve(convolve(image, layers[0]), layers[1])
+        weight, bias = encoder.to_code.weight.detach().numpy(), encoder.to_code.bias.detach().numpy()
+        np.testing.assert_allclose(np.maximum(weight @ maps.ravel() + bias, 0), code, atol=1e-12)
+
+
+@seeds
+def test_antisymmetric_head(seed: int) -> None:
+    by_hand = hand_built("08")
+    torch.manual_seed(seed)
+    n_codes, n_targets = 2 + seed, 1 + seed % 3
+    head = by_hand.AntisymmetricHead(n_codes, n_targets).double()
+    z_a, z_b = normal(20, n_codes), normal(20, n_codes)
+    estimated = head(z_a, z_b)
+    assert estimated.shape == (20, n_targets)
+    assert torch.equal(estimated, -head(z_b, z_a))
+    assert not head(z_a, z_a).any()
+    assert estimated.all()
+
+    network = SiameseNetwork(nn.Identity(), head)
+    assert not network.is_separable
+    y = normal(20, n_targets)
+    forth = torch.stack([head(z_a, z_b[i].expand_as(z_a)) + y[i] for i in range(20)])  # no need to average
+    torch.testing.assert_close(network.predict(z_a, z_b, y), forth.mean(dim=0))
+
+
+def test_antisymmetric_head_and_image_encoder_in_the_estimator() -> None:
+    by_hand = hand_built("08")
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(30, 1, 8, 8)), rng.normal(size=(30, 2))
+    y[8:] = np.nan
+    torch.manual_seed(0)
+    encoder, head = by_hand.ImageEncoder(8, n_codes=6), by_hand.AntisymmetricHead(6, 2)
+    model = DMLS2RRegressor(encoder=encoder, head=head, n_epochs=2, random_state=0).fit(X, y)
+    differences = model.pairwise_difference(X, X)
+    assert differences.shape == (30, 30, 2)
+    np.testing.assert_allclose(differences, -differences.transpose(1, 0, 2), atol=1e-12)
+    assert np.isfinite(model.predict(X)).all()
+    trained = zip(model.network_.parameters(), [*encoder.parameters(), *head.parameters()], strict=True)
+    weights = [pair for pair in trained if pair[1].ndim > 1]  # biases of units that stay on do not move
+    assert len(weights) == 5
+    assert not any(torch.equal(after.float(), before) for after, before in weights)

@@ -120,7 +120,7 @@ def test_values_that_are_not_finite(bad):
 
 
 def test_shapes_that_do_not_fit():
-    with pytest.raises(ValueError, match=r"differences must have shape \(N, M\), got \(3,\)"):
+    with pytest.raises(ValueError, match=r"differences must have shape \(N, M\) or \(N, M, t\), got \(3,\)"):
         mine_positives_negatives(torch.zeros(3), 1)
     with pytest.raises(ValueError, match=r"g_anchors and h_unlabeled must have shapes \(N,\) and \(M,\)"):
         mine_from_scores(torch.zeros(2, 1), torch.zeros(3), 1)

@@ -115,12 +115,12 @@ class TestPredict:
     @pytest.mark.parametrize(("max_pairs", "largest"), [(1, 6), (13, 12), (1000, 54)])
     def test_holds_whole_rows_but_not_all_at_once(self, max_pairs, largest, rows, monkeypatch):
         network = make_network(separable=False, max_pairs=max_pairs)
-        whole, sizes = network.difference_matrix, []
+        whole, sizes = network.compare_codes, []
 
         def spy(x_a, x_b):
             sizes.append(len(x_a) * len(x_b))
             return whole(x_a, x_b)
 
-        monkeypatch.setattr(network, "difference_matrix", spy)
+        monkeypatch.setattr(network, "compare_codes", spy)
         network.predict(rows[1], rows[0], torch.zeros(6, dtype=torch.float64))
         assert max(sizes) == largest

@@ -13,7 +13,7 @@ import nbformat
 from notebook_runs import PATHS, each_notebook
 from papermill import inspect_notebook
 
-from dmls2r_lite.notebook import check_parameters
+from dmls2r_lite.notebook import check_parameters, check_values
 from dmls2r_lite.report import caption_of, collect_results
 
 MAX_MEGABYTES = 1.5
@@ -65,15 +65,18 @@ def test_second_code_cell_checks_all_parameters(path):
     source = code_cells(nb)[1].source
     assert 'if "google.colab" in sys.modules:\n    %pip install --quiet dmls2r-lite' in source
     tree = ast.parse(source.replace("%pip", "pass  # "))
+    parameters = parameters_of(nb)
+    checks = "check_parameters" if "dataset" in parameters else "check_values"
     (call,) = [
         node
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "check_parameters"
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == checks
     ]
     passed = {keyword.arg: getattr(keyword.value, "id", None) for keyword in call.keywords}
-    parameters = parameters_of(nb)
     assert {name: name for name in parameters}.items() <= passed.items()
-    if parameters["dataset"]:  # else the notebook writes a table of its own
+    if "dataset" not in parameters:
+        check_values(**parameters)
+    elif parameters["dataset"]:  # else the notebook writes a table of its own
         check_parameters(**parameters)
 
 

@@ -1,6 +1,7 @@
 """The files around the package say the same thing."""
 
 import base64
+import itertools
 import os
 import re
 import subprocess
@@ -13,7 +14,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from dmls2r_lite.benchmark import shipped_trials
+from dmls2r_lite.benchmark import read_trials, shipped_trials
 from dmls2r_lite.data import load_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.evaluation import paper_tables, plain_models, run_trials
@@ -54,7 +55,9 @@ def test_constraints_name_every_requirement_and_meet_it():
     lines = (ROOT / "tests" / "constraints.txt").read_text().splitlines()
     pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
     extras = PROJECT["optional-dependencies"]
-    wanted = dict(map(parse, PROJECT["dependencies"] + extras["lab"] + extras["test"]))
+    itself = f"{PROJECT['name']}[cluster,metric-learning]"  # test needs the other extras too
+    assert itself in extras["test"]
+    wanted = dict(map(parse, {*PROJECT["dependencies"], *itertools.chain(*extras.values())} - {itself}))
     assert pinned.keys() == wanted.keys()
     for name, minimum in wanted.items():
         low, high = ([int(part) for part in version.split(".")] for version in (minimum[2:], pinned[name]))
@@ -110,10 +113,12 @@ def test_template_is_part_of_the_package():
     assert ignored.stdout == ""
 
 
-def test_picture_in_readme_is_the_notebooks():
-    (picture,) = re.findall(r"!\[[^\]]{20,}\]\((.+?)\)", (ROOT / "README.md").read_text())
-    png, _ = key_figure(ROOT / "notebooks" / f"{Path(picture).stem}.ipynb")
-    assert (ROOT / picture).read_bytes() == base64.b64decode(png)
+def test_pictures_in_readme():
+    pictures = re.findall(r"!\[[^\]]{20,}\]\((.+?)\)", (ROOT / "README.md").read_text())
+    of_notebook, of_benchmark = pictures
+    png, _ = key_figure(ROOT / "notebooks" / f"{Path(of_notebook).stem}.ipynb")
+    assert (ROOT / of_notebook).read_bytes() == base64.b64decode(png)
+    assert (ROOT / of_benchmark).read_bytes().startswith(b"\x89PNG")
 
 
 def test_links_in_readme_lead_somewhere():
@@ -151,12 +156,31 @@ def test_report_can_be_computed_again():
     assert means["both"] - means["step_1"] == pytest.approx(report.difference, abs=report.standard_error)
 
 
-def test_code_in_readme_runs():
-    (code,) = re.findall(r"```python\n(.+?)```", (ROOT / "README.md").read_text(), flags=re.S)
+def test_code_in_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     names: dict = {}
-    exec(code, names)
+    blocks = re.findall(r"```python\n(.+?)```", (ROOT / "README.md").read_text(), flags=re.S)
+    assert len(blocks) == 4
+    for code in blocks:
+        exec(code, names)
     assert names["model"].predict(names["X_new"]).shape == names["y_new"].shape
     assert (names["model"].n_labeled_, names["model"].n_unlabeled_) == (30, 270)
+    assert names["search"].best_params_["k"] in (3, 5)
+    truth = names["u"].sum(dim=1)
+    assert (names["estimates"] - truth).abs().mean() < (truth - truth.median()).abs().mean() / 2
+    assert len(read_trials(tmp_path / "results")) == 4
+
+
+def test_scale_in_readme_is_the_benchmark():
+    scale = pd.read_csv(ROOT / "tests" / "benchmarks" / "scale.csv")
+    readme = (ROOT / "README.md").read_text()
+    for (task, size), part in scale.groupby(["task", "size"]):
+        seconds = part.set_index("way")["seconds"]
+        cells = [
+            f"{seconds[way]:.3g}" if way in seconds else "–"
+            for way in ("package", "floor", "outer sum", "concatenated pairs")
+        ]
+        assert f"| {task} | 10^{len(str(size)) - 1} | {' | '.join(cells)} |" in readme
 
 
 def test_reading_times_in_readme_are_the_notebooks():

@@ -10,6 +10,7 @@ from naive import make_network
 from torch import nn
 from torch.testing import assert_close
 
+from dmls2r_lite import training
 from dmls2r_lite.losses import ranked_list_loss
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
 from dmls2r_lite.placebos import mine_random, mine_swapped, null_loss
@@ -360,6 +361,97 @@ def test_equals_naive_training(separable, state, weighting, data):
 )
 def test_other_schedules_equal_naive_training(schedule, steps, data):
     check_against_naive_training(make_network(), data, SCHEDULES[schedule], steps)
+
+
+@pytest.mark.parametrize("head", naive.HEADS)
+@pytest.mark.parametrize("n_targets", [None, 2])
+@pytest.mark.parametrize("pair_batch_size", [10, None])
+def test_any_head_and_vector_targets_equal_naive_training(head, n_targets, pair_batch_size, data):
+    x, y, u = data
+    if n_targets:
+        y = torch.stack([y, y.flip(0) ** 2], dim=1)
+    network = make_network(head=head, n_targets=n_targets, max_pairs=7)
+    f, looped = naive.pair_function(network), copy.deepcopy(network)
+    if pair_batch_size is None:
+        torch.testing.assert_close(all_pairs_loss(network, x, y), naive.all_pairs_loss(f, x, y))
+        return
+    check_against_naive_training(network, (x, y, u), alternate, ["pairwise", "metric"] * 2)
+    f = naive.pair_function(looped)
+    positives, negatives = mine(looped, x, u, 4)
+    expected = naive.mine(naive.difference_matrix(f, x, u), 4)
+    assert (positives.tolist(), negatives.tolist()) == expected
+    assert_close(looped.predict(u, x, y), naive.predict(f, u, x, y))
+
+
+def test_antisymmetric_head_is_antisymmetric(data):
+    x, _, u = data
+    network = make_network(head="antisymmetric", n_targets=3)
+    forth, back = network.difference_matrix(x, u), network.difference_matrix(u, x)
+    assert torch.equal(forth, -back.transpose(0, 1))
+    assert not network.difference_matrix(x, x).diagonal().any()
+
+
+@pytest.mark.parametrize("max_pairs", [1, 10, 77, 10**6])
+@pytest.mark.parametrize("head", ["MLP", "linear"])
+def test_mining_vectors_holds_so_many_pairs_only(head, max_pairs, data):
+    x, _, u = data
+    network = make_network(head=head, n_targets=2, max_pairs=max_pairs)
+    sizes = []
+    whole = network.compare_codes
+
+    def spy(z_a, z_b):
+        sizes.append(len(z_a) * len(z_b))
+        return whole(z_a, z_b)
+
+    network.compare_codes = spy
+    positives, negatives = mine(network, x, u, 3)
+    assert max(sizes) <= max(max_pairs, len(x))  # one unlabeled sample with all anchors at the least
+    assert sum(sizes) == len(x) * len(u)
+    network.compare_codes = whole
+    expected = naive.mine(naive.difference_matrix(naive.pair_function(network), x, u), 3)
+    assert (positives.tolist(), negatives.tolist()) == expected
+
+
+@pytest.mark.parametrize(("head", "n_targets"), [("linear", None), ("MLP", None), ("linear", 2)])
+def test_mining_from_a_file_mapped_into_memory(head, n_targets, data, tmp_path):
+    x, _, u = data
+    np.save(tmp_path / "u.npy", u.numpy())
+    mapped = torch.from_numpy(np.load(tmp_path / "u.npy", mmap_mode="c"))
+    network = make_network(head=head, n_targets=n_targets, max_pairs=7)
+    for from_file, from_memory in zip(mine(network, x, mapped, 3), mine(network, x, u, 3), strict=True):
+        assert torch.equal(from_file, from_memory)
+
+
+def test_signed_mining_of_vectors_is_refused(data):
+    x, _, u = data
+    with pytest.raises(ValueError, match="mode must be 'absolute' for vector targets, got 'signed'"):
+        mine(make_network(n_targets=2), x, u, 3, "signed")
+
+
+class TestInterrupt:
+    def interrupted(self, data, monkeypatch, *, after, interactive):
+        monkeypatch.setattr(training, "_is_interactive", lambda: interactive)
+        network, losses = make_network(), []
+
+        def loss(*codes):
+            losses.append(1)
+            if len(losses) > after:
+                raise KeyboardInterrupt
+            return null_loss(*codes)
+
+        return network, train(network, *data, n_epochs=5, metric_loss=loss)
+
+    def test_keeps_what_was_trained_where_a_person_waits(self, data, monkeypatch):
+        with pytest.warns(UserWarning, match="interrupted in metric epoch 3: the network stays as it is now"):
+            network, history = self.interrupted(data, monkeypatch, after=2, interactive=True)
+        assert history["step"].tolist() == ["pairwise", "metric"] * 2 + ["pairwise"]
+        assert not network.training
+        assert not same_bits(weights(network), weights(make_network()))
+
+    @pytest.mark.parametrize(("after", "interactive"), [(2, False), (0, False)])
+    def test_goes_on_elsewhere(self, after, interactive, data, monkeypatch):
+        with pytest.raises(KeyboardInterrupt):
+            self.interrupted(data, monkeypatch, after=after, interactive=interactive)
 
 
 class TestPlacebos:

@@ -1,0 +1,185 @@
+"""scikit-learn's own tools on targets with NaN, and losses of pytorch-metric-learning."""
+
+import doctest
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.metrics import make_scorer, mean_absolute_error
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import dmls2r_lite.interop
+from dmls2r_lite.data import load_dataset, split_dataset
+from dmls2r_lite.estimators import DMLS2RRegressor
+from dmls2r_lite.interop import LabeledKFold, metric_loss_from, score_labeled, to_indices_tuple
+from dmls2r_lite.losses import ranked_list_loss
+
+SMALL = {"hidden_sizes": (8,), "n_epochs": 2, "max_steps_per_epoch": 3, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def split():
+    return split_dataset(load_dataset("toy"), 15, 40, seed=0)
+
+
+class TestLabeledKFold:
+    @pytest.mark.parametrize("n_splits", [2, 4, 15])
+    def test_every_label_once_and_unlabeled_rows_always(self, split, n_splits):
+        y = split.y_train.to_numpy()
+        folds = list(LabeledKFold(n_splits, random_state=0).split(split.X_train, y))
+        assert len(folds) == LabeledKFold(n_splits).get_n_splits() == n_splits
+        tested = np.concatenate([test for _, test in folds])
+        assert sorted(tested) == np.flatnonzero(np.isfinite(y)).tolist()
+        for train, test in folds:
+            assert sorted([*train, *test]) == list(range(len(y)))
+            assert set(np.flatnonzero(np.isnan(y))) <= set(train)
+
+    def test_seed(self, split):
+        y = split.y_train
+        first, again, other = (
+            [test.tolist() for _, test in LabeledKFold(5, random_state=seed).split(y, y)]
+            for seed in (0, 0, 1)
+        )
+        assert first == again != other
+
+    def test_vector_targets(self):
+        y = np.array([[1.0, 2.0], [np.nan, np.nan], [3.0, 4.0]])
+        assert [test.tolist() for _, test in LabeledKFold(2, random_state=0).split(y, y)] == [[2], [0]]
+
+    def test_errors(self, split):
+        with pytest.raises(ValueError, match="n_splits == 1, must be >= 2"):
+            LabeledKFold(1)
+        with pytest.raises(ValueError, match="n_splits must not exceed the number of labels, 15, got 16"):
+            next(LabeledKFold(16).split(split.X_train, split.y_train))
+
+    def test_example(self):
+        assert doctest.testmod(dmls2r_lite.interop).failed == 0
+
+
+class TestScikitLearnTools:
+    def test_cross_val_score_by_hand(self, split):
+        X, y = split.X_train, split.y_train
+        folds = LabeledKFold(3, random_state=1)
+        model = make_pipeline(StandardScaler(), DMLS2RRegressor(**SMALL))
+        scores = cross_val_score(
+            model, X, y, cv=folds, scoring="neg_mean_absolute_error", error_score="raise"
+        )
+        for score, (train, test) in zip(scores, folds.split(X, y), strict=True):
+            fitted = clone(model).fit(X.iloc[train], y.iloc[train])
+            assert score == -np.abs(fitted.predict(X.iloc[test]) - y.iloc[test]).mean()
+
+    def test_scorer_ignores_unlabeled_rows(self, split):
+        X, y = split.X_train, split.y_train
+        folds = KFold(3, shuffle=True, random_state=0)  # knows nothing of labels
+        scores = cross_val_score(DMLS2RRegressor(**SMALL), X, y, cv=folds, scoring=score_labeled)
+        for score, (train, test) in zip(scores, folds.split(X, y), strict=True):
+            fitted = DMLS2RRegressor(**SMALL).fit(X.iloc[train], y.iloc[train])
+            known = [row for row in test if np.isfinite(y.iloc[row])]
+            assert score == pytest.approx(-np.abs(fitted.predict(X.iloc[known]) - y.iloc[known]).mean())
+        array_scores = cross_val_score(
+            DMLS2RRegressor(**SMALL), X.to_numpy(), y.to_numpy(), cv=folds, scoring=score_labeled
+        )
+        assert_allclose(array_scores, scores)
+
+    def test_scorer_without_labels(self, split):
+        model = DMLS2RRegressor(**SMALL).fit(split.X_train, split.y_train)
+        with pytest.raises(ValueError, match="y must hold at least one target that is not NaN"):
+            score_labeled(model, split.X_unlabeled, np.full(40, np.nan))
+
+    def test_grid_search(self, split):
+        search = GridSearchCV(
+            make_pipeline(StandardScaler(), DMLS2RRegressor(**SMALL)),
+            {"dmls2rregressor__k": [2, 5], "dmls2rregressor__learning_rate": [1e-3, 1e-2]},
+            cv=LabeledKFold(3, random_state=0),
+            scoring="neg_mean_absolute_error",
+        ).fit(split.X_train, split.y_train)
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+        assert search.predict(split.X_test).shape == split.y_test.shape
+        assert search.best_estimator_[-1].n_unlabeled_ == 40
+
+    def test_pandas_output_and_names(self, split):
+        model = DMLS2RRegressor(**SMALL).set_output(transform="pandas").fit(split.X_train, split.y_train)
+        codes = model.transform(split.X_test)
+        assert isinstance(codes, pd.DataFrame)
+        assert codes.index.equals(split.X_test.index)
+        assert codes.columns.tolist() == [f"dmls2rregressor{i}" for i in range(8)]
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.predict(split.X_test.rename(columns={"x1": "other"}))
+
+    def test_sample_weight_is_refused(self, split):
+        with pytest.raises(TypeError, match="sample_weight"):
+            DMLS2RRegressor(**SMALL).fit(split.X_train, split.y_train, sample_weight=np.ones(55))
+
+    def test_any_scorer_of_scikit_learn(self, split):
+        score = cross_val_score(
+            DMLS2RRegressor(**SMALL), split.X_train, split.y_train, cv=LabeledKFold(3, random_state=0),
+            scoring=make_scorer(mean_absolute_error),
+        )  # fmt: skip
+        assert (score > 0).all()
+
+
+class TestPytorchMetricLearning:
+    def test_indices_tuple_by_hand(self):
+        positives, negatives = torch.tensor([[5, 7], [6, 5]]), torch.tensor([[1, 2], [0, 3]])
+        indices = to_indices_tuple(positives, negatives)
+        assert [index.tolist() for index in indices] == [
+            [0, 0, 1, 1], [5, 7, 6, 5], [0, 0, 1, 1], [1, 2, 0, 3]
+        ]  # fmt: skip
+
+    @pytest.fixture
+    def codes(self):
+        generator = torch.Generator().manual_seed(0)
+        return [
+            torch.nn.functional.normalize(
+                torch.randn(*shape, 4, generator=generator, dtype=torch.float64), dim=-1
+            )
+            for shape in ((6,), (6, 3), (6, 3))
+        ]
+
+    def test_contrastive_loss_equals_loop(self, codes):
+        losses = pytest.importorskip("pytorch_metric_learning.losses")
+        loss = metric_loss_from(losses.ContrastiveLoss(pos_margin=0.3, neg_margin=1.1))(*codes)
+        anchors, positives, negatives = codes
+        parts = []
+        for members, cost in ((positives, lambda d: d - 0.3), (negatives, lambda d: 1.1 - d)):
+            costs = [cost((a - m).norm()) for a, row in zip(anchors, members, strict=True) for m in row]
+            above = [c for c in costs if c > 0]  # that library averages over the pairs that cost something
+            parts.append(sum(above) / len(above))
+        torch.testing.assert_close(loss, sum(parts))
+
+    def test_triplet_loss_equals_loop(self, codes):
+        losses = pytest.importorskip("pytorch_metric_learning.losses")
+        reducers = pytest.importorskip("pytorch_metric_learning.reducers")
+        loss = metric_loss_from(losses.TripletMarginLoss(margin=0.2, reducer=reducers.MeanReducer()))(*codes)
+        anchors, positives, negatives = codes
+        costs = [
+            torch.relu((a - p).norm() - (a - n).norm() + 0.2)
+            for a, ps, ns in zip(anchors, positives, negatives, strict=True)
+            for p in ps
+            for n in ns
+        ]
+        torch.testing.assert_close(loss, sum(costs) / len(costs))
+
+    @pytest.mark.parametrize("name", ["ContrastiveLoss", "TripletMarginLoss", "NTXentLoss"])
+    def test_drives_step_2(self, name, split):
+        losses = pytest.importorskip("pytorch_metric_learning.losses")
+        model = DMLS2RRegressor(**SMALL, metric_loss=metric_loss_from(getattr(losses, name)()))
+        model.fit(split.X_train, split.y_train)
+        alone = DMLS2RRegressor(**SMALL, metric_loss=lambda *z: 0 * ranked_list_loss(*z))
+        alone.fit(split.X_train, split.y_train)
+        assert not np.array_equal(model.predict(split.X_test), alone.predict(split.X_test))
+        assert (model.history_.query("step == 'metric'")["loss"] > 0).all()
+
+
+def test_nearest_neighbours_in_the_metric_space(split):
+    """transform puts the metric space into a pipeline."""
+    pipeline = make_pipeline(DMLS2RRegressor(**SMALL), KNeighborsRegressor(1))
+    labeled = split.y_train.notna()
+    pipeline.fit(split.X_train[labeled], split.y_train[labeled])
+    assert_allclose(pipeline.predict(split.X_labeled), split.y_labeled)
