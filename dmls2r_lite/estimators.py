@@ -253,7 +253,9 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         TypeError, ValueError
             If an argument or parameter is of the wrong type or out of range, or training diverges.
         """
-        start_from = self.__dict__.pop("network_", None)  # if anything fails now, no old network predicts
+        start_from = getattr(self, "network_", None) if self.warm_start is True else None
+        if start_from is None:
+            self.__dict__.pop("network_", None)  # whatever fails from here on, no old network predicts
         X, y = self._validate_training_set(X, y, any_shape=True)
         if X.ndim > 2 and self.encoder is None:
             raise ValueError(f"encoder must be given for samples of shape {X.shape[1:]}, got None")
@@ -265,8 +267,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
             raise ValueError("X_validation and y_validation must be given together")
 
         y_labeled = y[labeled]
-        if not self.warm_start or start_from is None:
-            start_from = None
+        if start_from is None:
             by_column = X if X.ndim == 2 else X.reshape(-1, 1)
             self.feature_scaler_ = make_scaler(self.feature_scaling).fit(by_column)
             self.target_scaler_ = make_scaler(self.target_scaling).fit(y_labeled.reshape(len(y_labeled), -1))
@@ -285,9 +286,9 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         # All of torch's own draws (weights, dropout) happen here; the user's generator stays untouched.
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(seed)
-            if start_from is None:
-                start_from = self._make_network(tensor(X_scaled[:1]).cpu())
-            self.network_ = start_from.float().to(device)
+            first = tensor(X_scaled[:1]).cpu()
+            network = copy.deepcopy(start_from) if start_from else self._make_network(first)
+            self.network_ = network.float().to(device)
             validate = None
             if X_validation is not None:
                 X_val = self._validate_rows(X_validation, any_shape=True)
@@ -410,7 +411,9 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         for rows in left_out:
             hidden = y.copy()
             hidden[rows] = np.nan
-            model = clone(self).set_params(early_stopping=None, warm_start=False, callback=None)
+            model = clone(self).set_params(
+                early_stopping=None, warm_start=False, callback=None, progress=False
+            )
             history = model.fit(X, hidden, X[rows], y[rows]).history_
             curves.append(history.groupby("epoch")["validation_mae"].last())
         self.validation_ = pd.concat(curves, axis=1).mean(axis=1)

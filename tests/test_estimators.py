@@ -611,6 +611,13 @@ class TestWarmStart:
         other = small(random_state=5, learning_rate=1e-9).fit(split.X_train, split.y_train)
         assert not np.allclose(other.predict(split.X_test), cold.predict(split.X_test), rtol=1e-3)
 
+    def test_a_mistake_does_not_lose_the_model(self, split):
+        model = small(warm_start=True).fit(split.X_train, split.y_train)
+        before = model.predict(split.X_test)
+        with pytest.raises(ValueError, match="y must hold at least 2 targets"):
+            model.fit(split.X_train, np.full(len(split.y_train), np.nan))
+        assert_array_equal(model.predict(split.X_test), before)
+
     def test_lowers_the_loss_further(self, split):
         model = small(warm_start=True, n_epochs=10)
         first = model.fit(split.X_train, split.y_train).history_["loss"].iloc[-2]
