@@ -295,28 +295,19 @@ def train(
         from tqdm.auto import tqdm  # at import it warns where ipywidgets is missing
 
         order = tqdm(order, desc="training", unit="epoch")
-    for step in order:
+
+    def run_epoch(step: str) -> dict[str, Any]:
         start = time.perf_counter()
-        epochs[step] += 1
         skipped = "no unlabeled samples" if step != "pairwise" and len(x_unlabeled) == 0 else ""
         losses = []
         network.train()
         if not skipped:
             epoch_losses, optimizer = steps[step]
-            try:
-                for loss in epoch_losses():
-                    optimizer.zero_grad()
-                    loss.backward()
-                    optimizer.step()
-                    losses.append(loss.detach())
-            except KeyboardInterrupt:
-                if not (history and _is_interactive()):
-                    raise
-                warnings.warn(
-                    f"interrupted in {step} epoch {epochs[step]}: the network stays as it is now",
-                    stacklevel=2,
-                )
-                break
+            for loss in epoch_losses():
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.detach())
         network.eval()
         row: dict[str, Any] = {
             "epoch": epochs[step],
@@ -333,9 +324,20 @@ def train(
             )
         if validate is not None:
             row["validation_mae"] = validate(network)
-        history.append(row)
-        if callback is not None:
-            callback(network, row)
+        return row
+
+    try:
+        for step in order:
+            epochs[step] += 1
+            history.append(run_epoch(step))
+            if callback is not None:
+                callback(network, history[-1])
+    except KeyboardInterrupt:
+        if not (history and _is_interactive()):
+            raise
+        warnings.warn(
+            f"interrupted in {step} epoch {epochs[step]}: the network stays as it is now", stacklevel=2
+        )
     network.eval()
     return pd.DataFrame(history)
 

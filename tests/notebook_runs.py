@@ -12,6 +12,9 @@ from dmls2r_lite.report import collect_results
 PATHS = sorted((Path(__file__).parents[1] / "notebooks").glob(cli.NUMBERED))
 
 each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+each_notebook_with_a_dataset = pytest.mark.parametrize(  # the others make their own data
+    "path", [path for path in PATHS if "dataset: str" in path.read_text()], ids=lambda path: path.stem
+)
 
 
 def run_notebook(path: Path, arguments: list[str], output_dir: Path) -> nbformat.NotebookNode:

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from notebook_runs import each_notebook, run_notebook, texts_of
-from papermill import inspect_notebook
+from notebook_runs import each_notebook_with_a_dataset, run_notebook, texts_of
 
 from dmls2r_lite import cli
 
@@ -33,13 +32,11 @@ def messy(tmp_path):
     return path
 
 
-@each_notebook
+@each_notebook_with_a_dataset
 def test_runs(path, messy, tmp_path):
-    has_dataset = "dataset" in inspect_notebook(path)  # else it makes its own data
-    target = ["-p", "target", "price"] if has_dataset else []
-    nb = run_notebook(path, [str(messy), *target, "-p", "n_labeled", "10"], tmp_path / "runs")
+    nb = run_notebook(path, [str(messy), "-p", "target", "price", "-p", "n_labeled", "10"], tmp_path / "runs")
     texts = texts_of(nb)
-    assert "price" in texts or not has_dataset
+    assert "price" in texts
     assert "MEDV" not in texts
     assert "1000 USD" not in texts
 

@@ -1,13 +1,13 @@
 """The notebooks on the two datasets from UCI, with the paper's number of unlabeled samples."""
 
 import pytest
-from notebook_runs import PATHS, each_notebook, run_notebook, texts_of
+from notebook_runs import PATHS, each_notebook_with_a_dataset, run_notebook, texts_of
 
 pytestmark = pytest.mark.usefixtures("uci_folder")
 
 
 @pytest.mark.parametrize("dataset", ["superconductivity", "air_quality"])
-@each_notebook
+@each_notebook_with_a_dataset
 def test_runs(path, dataset, tmp_path):
     texts = texts_of(run_notebook(path, [dataset], tmp_path))
     assert "MEDV" not in texts

@@ -448,6 +448,17 @@ class TestInterrupt:
         assert not network.training
         assert not same_bits(weights(network), weights(make_network()))
 
+    def test_at_any_place(self, data, monkeypatch):
+        monkeypatch.setattr(training, "_is_interactive", lambda: True)
+
+        def interrupt(network, row):
+            if row["step"] == "metric":
+                raise KeyboardInterrupt
+
+        with pytest.warns(UserWarning, match="interrupted in metric epoch 1"):
+            history = train(make_network(), *data, n_epochs=5, callback=interrupt)
+        assert history["step"].tolist() == ["pairwise", "metric"]
+
     @pytest.mark.parametrize(("after", "interactive"), [(2, False), (0, False)])
     def test_goes_on_elsewhere(self, after, interactive, data, monkeypatch):
         with pytest.raises(KeyboardInterrupt):

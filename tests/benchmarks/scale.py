@@ -126,19 +126,19 @@ WAYS: dict[str, dict[str, tuple[Callable[..., object], tuple[int, ...]]]] = {
     "mining": {
         "package": (mine_package, (10**4, 10**5, 10**6, 10**7)),
         "outer sum": (mine_outer_sum, (10**4, 10**5, 10**6)),
-        "concatenated pairs": (mine_concatenated, (10**4,)),
+        "concatenated pairs": (mine_concatenated, (10**4, 10**5)),
         "floor": (mine_floor, (10**4, 10**5, 10**6, 10**7)),
     },
     "prediction": {
         "package": (predict_package, (10**4, 10**5, 10**6)),
         "outer sum": (predict_outer_sum, (10**4, 10**5, 10**6)),
-        "concatenated pairs": (predict_concatenated, (10**4,)),
+        "concatenated pairs": (predict_concatenated, (10**4, 10**5)),
         "floor": (predict_floor, (10**4, 10**5, 10**6)),
     },
     "loss and gradient": {
         "package": (loss_package, (10**2, 10**3, 10**4)),
         "outer sum": (loss_outer_sum, (10**2, 10**3, 10**4)),
-        "concatenated pairs": (loss_concatenated, (10**2, 10**3)),
+        "concatenated pairs": (loss_concatenated, (10**2, 10**3, 10**4)),
     },
 }
 SMALLEST = {"mining": 2000, "prediction": 2000, "loss and gradient": 100}
