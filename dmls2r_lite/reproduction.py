@@ -28,7 +28,7 @@ PAGE = """<!doctype html>
 <title>The tables of the DML-S2R paper</title>
 <style>
 body {{ font-family: sans-serif; margin: 2em; }}
-td, th {{ padding: 0.2em 0.8em; text-align: right; }}
+td, th {{ padding: 0.2em 0.8em; text-align: right; white-space: nowrap; }}
 th {{ text-align: left; }}
 </style>
 <p>{legend}</p>
