@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from .estimators import SemiSupervisedRegressor
+from .estimators import SemiSupervisedRegressor, seeded_torch
 from .model import make_encoder
 from .training import pairs_from_numbers
 
@@ -249,10 +249,12 @@ class MSSRRegressor(SemiSupervisedRegressor):
         """
         X, y = self._validate_training_set(X, y)
         labeled = np.isfinite(y)
-        self._check_parameters(int(labeled.sum()))
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        _check_neighbors(self.n_neighbors, int(labeled.sum()))
+        _check_counts(self, "n_epochs", "pair_batch_size", "max_steps_per_epoch")
+        _check_above_zero(self, "margin", "learning_rate")
+        for name in ("similar_targets", "similar_features"):
+            check_scalar(getattr(self, name), name, numbers.Real, min_val=0, max_val=1)
+        with seeded_torch(self.random_state) as seed:
             self.encoder_ = make_encoder(X.shape[1], self.hidden_sizes)
         self.losses_ = self._train(X[labeled], y[labeled], X[~labeled], np.random.default_rng(seed))
         self.encoder_.double()  # so that a prediction does not depend on the rows predicted beside it
@@ -305,15 +307,6 @@ class MSSRRegressor(SemiSupervisedRegressor):
                 of_epoch.append(loss.item())
             losses.append(float(np.mean(of_epoch)))
         return losses
-
-    def _check_parameters(self, n_labeled: int) -> None:
-        _check_neighbors(self.n_neighbors, n_labeled)
-        for name in ("n_epochs", "pair_batch_size", "max_steps_per_epoch"):
-            check_scalar(getattr(self, name), name, numbers.Integral, min_val=1)
-        for name in ("similar_targets", "similar_features"):
-            check_scalar(getattr(self, name), name, numbers.Real, min_val=0, max_val=1)
-        for name in ("margin", "learning_rate"):
-            check_scalar(getattr(self, name), name, numbers.Real, min_val=0, include_boundaries="neither")
 
 
 def contrastive_loss(z_a: Tensor, z_b: Tensor, is_similar: Tensor, margin: float) -> Tensor:
@@ -410,18 +403,13 @@ class MLPRegressor(SemiSupervisedRegressor):
             If an argument or parameter is of the wrong type or out of range.
         """
         X, y = self._validate_training_set(X, y)
-        for name in ("n_epochs", "batch_size", "max_steps_per_epoch"):
-            check_scalar(getattr(self, name), name, numbers.Integral, min_val=1)
-        check_scalar(
-            self.learning_rate, "learning_rate", numbers.Real, min_val=0, include_boundaries="neither"
-        )
+        _check_counts(self, "n_epochs", "batch_size", "max_steps_per_epoch")
+        _check_above_zero(self, "learning_rate")
         labeled = np.isfinite(y)
         self.target_scaler_ = MinMaxScaler().fit(y[labeled, None])
         x = torch.as_tensor(X[labeled], dtype=torch.float32)
         target = torch.as_tensor(self.target_scaler_.transform(y[labeled, None]), dtype=torch.float32)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded_torch(self.random_state) as seed:
             encoder = make_encoder(X.shape[1], self.hidden_sizes)
             self.network_ = nn.Sequential(encoder, nn.Linear(self.hidden_sizes[-1], 1))
         optimizer = torch.optim.Adam(self.network_.parameters(), lr=self.learning_rate)
@@ -535,6 +523,16 @@ def _pairs(X_a: np.ndarray, X_b: np.ndarray) -> np.ndarray:
 def _apply(network: nn.Module, X: np.ndarray) -> np.ndarray:
     with torch.no_grad():
         return network(torch.as_tensor(np.require(X, requirements="W"))).numpy()
+
+
+def _check_counts(estimator: SemiSupervisedRegressor, *names: str) -> None:
+    for name in names:
+        check_scalar(getattr(estimator, name), name, numbers.Integral, min_val=1)
+
+
+def _check_above_zero(estimator: SemiSupervisedRegressor, *names: str) -> None:
+    for name in names:
+        check_scalar(getattr(estimator, name), name, numbers.Real, min_val=0, include_boundaries="neither")
 
 
 def _check_neighbors(n_neighbors: int, n_labeled: int) -> None:

@@ -134,8 +134,8 @@ def run_benchmark(
     RuntimeError
         If a trial fails. It names the trial.
     """
-    known, chosen = all_methods(), methods
-    for name in chosen or ():
+    known = all_methods()
+    for name in methods or ():
         if name not in known:
             raise ValueError(f"methods must be among {', '.join(map(repr, known))}, got {name!r}")
     known_datasets = (*DATASETS, AS_PUBLISHED)
@@ -151,7 +151,7 @@ def run_benchmark(
         for dataset in dict.fromkeys(datasets)
         for n in dict.fromkeys(n_labeled or (*N_LABELED, TABLE_1[1]))
         for seed in dict.fromkeys(seeds)
-        for method in dict.fromkeys(chosen or known)
+        for method in dict.fromkeys(methods or known)
         if n_labeled or n in N_LABELED or ((dataset, n) == TABLE_1 and method in TABLE_1_METHODS)
     ]
     for name, n in dict.fromkeys((name, n) for name, _, n, _ in cells):
@@ -217,8 +217,7 @@ def _make_table(path: Path) -> None:
 
 
 def _append(path: Path, row: Mapping[str, Any]) -> None:
-    line = pd.DataFrame([row])[COLUMNS].to_csv(header=False, index=False, lineterminator="\n")
-    _write(path, line.encode())
+    _write(path, (",".join(str(row[column]) for column in COLUMNS) + "\n").encode())
 
 
 def _write(path: Path, line: bytes) -> None:
@@ -279,9 +278,5 @@ def shipped_trials() -> pd.DataFrame:
 
 
 def _typed(table: pd.DataFrame) -> pd.DataFrame:
-    numbers = [
-        column
-        for column in COLUMNS
-        if column in table and column not in ("dataset", "method", "versions", "finished")
-    ]
-    return table.assign(**{column: pd.to_numeric(table[column]) for column in numbers})
+    texts = ("dataset", "method", "versions", "finished")
+    return table.assign(**{name: pd.to_numeric(table[name]) for name in COLUMNS if name not in texts})

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import math
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal
 
@@ -76,6 +77,17 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
 def _dtypes(any_shape: bool) -> list[type]:
     """Where arrays may be large and mapped from a file, float32 stays: a copy would fill the memory."""
     return [np.float64, np.float32] if any_shape else [np.float64]
+
+
+@contextmanager
+def seeded_torch(
+    random_state: int | np.random.RandomState | None, device: torch.device | None = None
+) -> Iterator[int]:
+    """All of PyTorch's draws (weights, dropout) come from a seed in here, and the user's generator rests."""
+    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    with torch.random.fork_rng(devices=[device] if device is not None and device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield seed
 
 
 def is_labeled(y: np.ndarray) -> np.ndarray:
@@ -267,10 +279,10 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
             raise ValueError("X_validation and y_validation must be given together")
 
         y_labeled = y[labeled]
+        y_columns = y_labeled.reshape(len(y_labeled), -1)
         if start_from is None:
-            by_column = X if X.ndim == 2 else X.reshape(-1, 1)
-            self.feature_scaler_ = make_scaler(self.feature_scaling).fit(by_column)
-            self.target_scaler_ = make_scaler(self.target_scaling).fit(y_labeled.reshape(len(y_labeled), -1))
+            self.feature_scaler_ = make_scaler(self.feature_scaling).fit(_columns(X))
+            self.target_scaler_ = make_scaler(self.target_scaling).fit(y_columns)
         self.n_epochs_ = self.n_epochs if self.early_stopping is None else self._choose_n_epochs(X, y)
 
         def tensor(values: np.ndarray, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -278,14 +290,9 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
             return torch.as_tensor(writable, dtype=dtype, device=device)
 
         X_scaled = self._scale_features(X)
-        y_scaled = self.target_scaler_.transform(y_labeled.reshape(len(y_labeled), -1)).reshape(
-            y_labeled.shape
-        )
+        y_scaled = self.target_scaler_.transform(y_columns).reshape(y_labeled.shape)
         self._x_labeled, self._y_labeled = tensor(X_scaled[labeled]), tensor(y_scaled)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        # All of torch's own draws (weights, dropout) happen here; the user's generator stays untouched.
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            torch.manual_seed(seed)
+        with seeded_torch(self.random_state, device) as seed:
             first = tensor(X_scaled[:1]).cpu()
             network = copy.deepcopy(start_from) if start_from else self._make_network(first)
             self.network_ = network.float().to(device)
@@ -448,9 +455,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         return torch.as_tensor(writable, dtype=like.dtype, device=like.device)
 
     def _scale_features(self, X: np.ndarray) -> np.ndarray:
-        if X.ndim == 2:
-            return self.feature_scaler_.transform(X)
-        return self.feature_scaler_.transform(X.reshape(-1, 1)).reshape(X.shape)
+        return self.feature_scaler_.transform(_columns(X)).reshape(X.shape)
 
     def _unscaled(self, y: np.ndarray) -> np.ndarray:
         n_targets = self.target_scaler_.n_features_in_
@@ -523,6 +528,11 @@ _CHOICES: dict[str, Sequence[Any]] = {
     "early_stopping": (None, "held_out", "leave_one_out"),
     "warm_start": (False, True),
 }
+
+
+def _columns(X: np.ndarray) -> np.ndarray:
+    """What a scaler of features is given: columns, or one of all values where samples are no rows."""
+    return X if X.ndim == 2 else X.reshape(-1, 1)
 
 
 def _is_count(value: Any) -> bool:

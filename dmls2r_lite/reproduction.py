@@ -78,10 +78,9 @@ def reproduce_table(trials: pd.DataFrame, number: int, dataset: str | None = Non
     dataset = dataset or (AS_PUBLISHED if of_paper == "air_quality" else of_paper)
     of_dataset = trials[trials["dataset"] == dataset].groupby(["method", "n_labeled"])["mae"]
     methods = list(printed["method"].unique())
-    plain = [model for model in plain_models() if model not in methods]
     values = printed.set_index(["method", "n_labeled"])["mae"]
     rows = []
-    for method in methods + plain:
+    for method in [*methods, *plain_models()]:
         for n in printed["n_labeled"].unique():
             if (method, n) in of_dataset.groups:
                 mae = of_dataset.get_group((method, n))
@@ -95,7 +94,7 @@ def reproduce_table(trials: pd.DataFrame, number: int, dataset: str | None = Non
                         "mean": mae.mean(),
                         "standard_deviation": mae.std(),
                         "n_seeds": len(mae),
-                        "position": position if paper == paper else "",
+                        "position": "" if pd.isna(paper) else position,
                     }
                 )
     columns = ["method", "n_labeled", "paper", "mean", "standard_deviation", "n_seeds", "position"]
