@@ -5,34 +5,41 @@ NOTEBOOKS = notebooks/[0-9][0-9]_*.ipynb
 UNSTABLE = metadata.papermill metadata.language_info.version cell.metadata.papermill cell.metadata.execution \
 	cell.metadata.lines_to_next_cell
 
-define SAVE_README_FIGURE
-import base64, pathlib
-from dmls2r_lite.report import key_figure
+define FINISH_NOTEBOOKS
+import base64, glob, nbformat, pathlib
+from dmls2r_lite.report import describe_figures, key_figure
+for path in glob.glob("$(NOTEBOOKS)"):
+    nbformat.write(describe_figures(nbformat.read(path, as_version=4)), path)
 png, _ = key_figure(pathlib.Path("notebooks/03_alternating_training.ipynb"))
 pathlib.Path("notebooks/images/03_alternating_training.png").write_bytes(base64.b64decode(png))
 endef
-export SAVE_README_FIGURE
+export FINISH_NOTEBOOKS
 
-.PHONY: run test lab notebooks bench clean
+.PHONY: run test lab exercises notebooks bench clean
 
 run: .venv/installed  ## all notebooks on Boston Housing, results in runs/
 	$(BIN)/dmls2r run boston
 
-test: .venv/installed  ## style, types, unit tests, and every cell of every notebook
+test: .venv/course  ## style, types, unit tests, and every cell of every notebook
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist loadfile \
-		--nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests notebooks
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+		--nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests $(NOTEBOOKS)
 
 lab: .venv/installed  ## JupyterLab, at the first notebook
 	data="$${DMLS2R_DATA:+$$(realpath "$$DMLS2R_DATA")}"; cd notebooks && \
 		DMLS2R_DATA="$$data" ../$(BIN)/jupyter lab 00_problem_and_data.ipynb
 
-notebooks: .venv/installed  ## execute the notebooks in place: no diff where nothing has changed
+exercises: .venv/course  ## a course for nbgrader in course/: student notebooks, solutions, a zip for a class
+	$(BIN)/dmls2r course course
+
+notebooks: .venv/course  ## execute the notebooks in place: no diff where nothing has changed
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --log-level WARN $(NOTEBOOKS)
 	$(BIN)/nbstripout --keep-output --keep-count --extra-keys "$(UNSTABLE)" $(NOTEBOOKS)
-	$(BIN)/python -c "$$SAVE_README_FIGURE"
+	$(BIN)/python -c "$$FINISH_NOTEBOOKS"
+	$(BIN)/dmls2r course build/course
+	cp build/course/release/*/*.ipynb notebooks/exercises/
 
 bench: .venv/installed  ## how cost grows with the data: a table and a picture in results/scale/
 	$(BIN)/python tests/benchmarks/scale.py results/scale
@@ -45,6 +52,10 @@ bench: .venv/installed  ## how cost grows with the data: a table and a picture i
 	$(BIN)/python -m pip install --quiet --constraint tests/constraints.txt --editable '.[lab,test]'
 	touch $@
 
-clean:  ## everything that can be made again, but not your results in runs/
+.venv/course: .venv/installed  # apart, because it adds menus to JupyterLab that learners do not need
+	$(BIN)/python -m pip install --quiet --constraint tests/constraints.txt --editable '.[course]'
+	touch $@
+
+clean:  ## everything that can be made again, but not your runs/ and course/
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf

@@ -251,6 +251,27 @@ def tables(results: Path | None, as_html: bool) -> None:
     click.echo(render_tables(trials, as_html))
 
 
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+def course(folder: Path) -> None:
+    """Write the exercises into FOLDER as a course for nbgrader.
+
+    That is: student notebooks in release/, solutions/, and exercises.zip with all student notebooks. Run
+    nbgrader's commands in FOLDER. If it exists, these are replaced; submissions and grades stay.
+    """
+    try:
+        from .course import build_course
+    except ModuleNotFoundError as error:
+        raise click.ClickException(f'{error.name} is missing: pip install "dmls2r-lite[course]"') from error
+    package = Path(__file__).resolve().parent
+    candidates = [parent / "notebooks" / "exercises" / "source" for parent in (package.parent, package)]
+    source = next(filter(Path.is_dir, candidates))
+    releases = _or_fail(build_course, source, folder)
+    for path in releases:
+        click.echo(path)
+    click.echo(f"and {folder / 'exercises.zip'} with all of them; solutions in {folder / 'solutions'}")
+
+
 def _find_notebooks(folder: Path | None, only: Sequence[str]) -> list[Path]:
     """The numbered notebooks in order: of a folder, of the repository or of the installed package."""
     package = Path(__file__).resolve().parent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from nbconvert import HTMLExporter
 from .notebook import RESULTS_MIME
 
 CAPTION = "*Figure:*"
+GLOSSARY = "GLOSSARY"
 INDEX_TITLE = "DML-S2R: results"
-NO_CAPTION = "No description has been provided for this image"  # nbconvert's
 
 
 def collect_results(nb: nbformat.NotebookNode) -> dict[str, Any]:
@@ -66,21 +66,27 @@ def caption_of(nb: nbformat.NotebookNode, index: int) -> str:
     return ""
 
 
-def to_html(nb: nbformat.NotebookNode, title: str) -> str:
-    """The notebook as a page; the line below a figure is its alternative text."""
-    html, _ = HTMLExporter().from_notebook_node(nb, resources={"metadata": {"name": title}})
-    captions = [
-        caption_of(nb, index) or NO_CAPTION
-        for index, cell in enumerate(nb.cells)
-        for output in cell.get("outputs", [])
-        if "image/png" in output.get("data", {})
-    ]
-    first, *others = html.split(f'alt="{NO_CAPTION}"')
-    if len(others) != len(captions):  # some images come from elsewhere
-        return html
-    return first + "".join(
-        f'alt="{escape(caption)}"{rest}' for caption, rest in zip(captions, others, strict=True)
-    )
+def describe_figures(nb: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The notebook, with the line below each figure as its alternative text."""
+    for index, cell in enumerate(nb.cells):
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                output.metadata["image/png"] = {"alt": caption_of(nb, index)}
+    return nb
+
+
+def to_html(nb: nbformat.NotebookNode, title: str, source: Path) -> str:
+    """The notebook as a page, with links to what lies in the folder `source` that it comes from."""
+    html, _ = HTMLExporter().from_notebook_node(describe_figures(nb), resources={"metadata": {"name": title}})
+    html = html.replace(f'href="{GLOSSARY}.md', f'href="../{GLOSSARY}.html')
+    return re.sub(r'href="(exercises/[^"]+)"', lambda link: f'href="{(source / link[1]).as_uri()}"', html)
+
+
+def glossary_to_html(path: Path) -> str:
+    """The glossary as a page."""
+    cell = nbformat.v4.new_markdown_cell(path.read_text(encoding="utf-8"))
+    nb = nbformat.v4.new_notebook(cells=[cell])
+    return HTMLExporter().from_notebook_node(nb, resources={"metadata": {"name": "Glossary"}})[0]
 
 
 def read_record(path: Path) -> dict[str, Any] | None:

@@ -20,7 +20,17 @@ import nbformat
 from filelock import FileLock, Timeout
 from papermill import PapermillExecutionError, execute_notebook
 
-from .report import align, collect_results, format_results, is_index, make_index, read_record, to_html
+from .report import (
+    GLOSSARY,
+    align,
+    collect_results,
+    format_results,
+    glossary_to_html,
+    is_index,
+    make_index,
+    read_record,
+    to_html,
+)
 
 PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "dmls2r-lite")
 
@@ -117,6 +127,9 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
             _write_record(folder, records[dataset])
         with FileLock(output_dir / ".lock"):
             _write(output_dir / "index.html", make_index(output_dir))
+            glossary = jobs[0].notebook.with_name(f"{GLOSSARY}.md")
+            if glossary.exists():
+                _write(output_dir / f"{GLOSSARY}.html", glossary_to_html(glossary))
 
     entries = [(job, records[job.dataset]["notebooks"][job.name]) for job in jobs]
     rows = [("dataset", "notebook", "status", "seconds", "results")]
@@ -186,7 +199,7 @@ def _run_notebook(job: Job, folder: Path) -> dict[str, Any]:
     path, html = folder / f"{name}.ipynb", folder / f"{name}.html"
     if not path.exists():
         _keep_foreign(html)
-    _write(html, to_html(nb, name))
+    _write(html, to_html(nb, name, job.notebook.resolve().parent))
     moved_to = _move_aside(path) if is_edited(path) else None
     nb.metadata["dmls2r_lite"] = {"digest": _digest_outputs(nb)}
     nb.metadata["papermill"]["output_path"] = str(path)

@@ -1,0 +1,210 @@
+"""Feedback for exercises at once: what is wrong with an answer, without giving the answer away."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import os
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+_problems: dict[str, str | None] = {}  # of every check so far, None where there is none
+_OPEN = "not solved yet"
+
+
+def check(
+    name: str,
+    function: Callable[..., Any],
+    *arguments: Any,
+    expected: Any,
+    mistakes: Sequence[tuple[Any, str]] = (),
+    tolerance: float = 1e-6,
+) -> None:
+    """Call a function on copies of some arguments, and say what is wrong with what it returns.
+
+    Prints one line. When nbgrader executes the notebook, a problem is also raised, so that it costs points.
+
+    Parameters
+    ----------
+    name : str
+        The task, a colon, and what is checked, for example ``"2: three labels"``.
+    function : callable
+        A student's.
+    *arguments
+        For the function.
+    expected : number, str, None, tensor, array, frame, or a tuple, list or dict of these
+        What it should return: kind, shape and values are compared.
+    mistakes : sequence of (value, str), default=()
+        What well-known mistakes return, each with a hint.
+    tolerance : float, default=1e-6
+        Largest difference of a number, relative to the expected one where that is above 1.
+
+    Raises
+    ------
+    AssertionError
+        Under nbgrader, if there is a problem.
+    """
+    _report(name, _find_problem(function, arguments, expected, mistakes, tolerance))
+
+
+def check_that(name: str, statement: str, is_true: Callable[[], Any]) -> None:
+    """Say whether a statement about an answer is true. As `check` otherwise.
+
+    Parameters
+    ----------
+    name : str
+        The task, a colon, and what is checked.
+    statement : str
+        What should be true, as a sentence.
+    is_true : callable
+        Without arguments; finds out whether it is.
+
+    Raises
+    ------
+    AssertionError
+        Under nbgrader, if it is not.
+    """
+    value, problem = _call(is_true, ())
+    _report(name, problem or (None if value else f"this should be true, but is not: {statement}"))
+
+
+def show_progress() -> None:
+    """Print which tasks are solved, of all that were checked in this session."""
+    tasks: dict[str, list[str | None]] = {}
+    for name, problem in _problems.items():
+        tasks.setdefault(name.split(":")[0], []).append(problem)
+    open_ones = [task for task, problems in tasks.items() if _OPEN in problems]
+    wrong = [task for task, problems in tasks.items() if any(problems) and task not in open_ones]
+    print(f"{len(tasks) - len(open_ones) - len(wrong)} of {len(tasks)} tasks solved")
+    for text, names in (("not solved yet", open_ones), ("not right yet", wrong)):
+        if names:
+            print(f"{text}: {', '.join(names)}")
+
+
+def _report(name: str, problem: str | None) -> None:
+    _problems[name] = problem
+    mark = "✓" if problem is None else "○" if problem == _OPEN else "✗"
+    print(f"{mark} Task {name}" + (f" – {problem}" if problem else ""))
+    if problem and "NBGRADER_EXECUTION" in os.environ:
+        raise AssertionError(problem)
+
+
+def _call(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, str | None]:
+    try:
+        return function(*arguments), None
+    except NotImplementedError:
+        return None, _OPEN
+    except Exception as error:  # whatever a student's code may raise
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"line {frame.lineno} of {frame.name}: {frame.line}" if frame.line else frame.name
+        return None, f"it stops with {type(error).__name__}: {error} ({where})"
+
+
+def _find_problem(
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    expected: Any,
+    mistakes: Sequence[tuple[Any, str]],
+    tolerance: float,
+) -> str | None:
+    given = copy.deepcopy(arguments)
+    got, problem = _call(function, given)
+    if problem:
+        return problem
+    names = list(inspect.signature(function).parameters)
+    for name, before, after in zip(names, arguments, given, strict=False):
+        if isinstance(before, torch.Tensor | np.ndarray | pd.DataFrame | pd.Series | list | dict) and (
+            _difference(after, before, 0.0)
+        ):
+            return f"it changes its input {name}: work on a copy"
+    problem = _difference(got, expected, tolerance)
+    if problem:
+        for value, hint in mistakes:
+            if _difference(got, value, tolerance) is None:
+                return hint
+    return problem
+
+
+def _difference(got: Any, expected: Any, tolerance: float) -> str | None:
+    """What is different, in words, or None."""
+    if got is None and expected is not None:
+        return "it returns None: is a return missing?"
+    if isinstance(expected, tuple | list | dict):
+        if type(got) is not type(expected):
+            return f"{_kind(expected)} expected, got {_kind(got)}"
+        if len(got) != len(expected):
+            return f"{_kind(expected)} of {len(expected)} expected, got {len(got)}"
+        if isinstance(expected, dict) and set(got) != set(expected):
+            return f"keys {sorted(map(str, expected))} expected, got {sorted(map(str, got))}"
+        for key in expected if isinstance(expected, dict) else range(len(expected)):
+            problem = _difference(got[key], expected[key], tolerance)
+            if problem:
+                return f"result [{key!r}]: {problem}"
+        return None
+    if isinstance(expected, pd.DataFrame | pd.Series):
+        if type(got) is not type(expected):
+            return f"{_kind(expected)} expected, got {_kind(got)}"
+        labels = ["index", "columns"] if isinstance(expected, pd.DataFrame) else ["index"]
+        for name in labels:
+            wanted, found = list(getattr(expected, name)), list(getattr(got, name))
+            if wanted != found:
+                return f"{name} {_short(wanted)} expected, got {_short(found)}"
+        return _array_difference(np.asarray(got), np.asarray(expected), tolerance)
+    if isinstance(expected, torch.Tensor | np.ndarray):
+        if not isinstance(got, type(expected)):
+            return f"{_kind(expected)} expected, got {_kind(got)}"
+        return _array_difference(_as_array(got), _as_array(expected), tolerance)
+    if isinstance(expected, bool | str) or expected is None:
+        same = got == expected and isinstance(got, bool | np.bool_ | str | None)
+        return None if same else f"{expected!r} expected, got {got!r}"
+    if isinstance(got, torch.Tensor | np.ndarray) or not np.isscalar(got) or isinstance(got, str | bool):
+        return f"a number expected, got {_kind(got)}"
+    return _array_difference(np.asarray(got), np.asarray(expected), tolerance)
+
+
+def _as_array(value: Any) -> np.ndarray:
+    return value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
+
+
+def _array_difference(got: np.ndarray, expected: np.ndarray, tolerance: float) -> str | None:
+    if got.shape != expected.shape:
+        return f"shape {expected.shape} expected, got {got.shape}"
+    if (got.dtype == bool) != (expected.dtype == bool):
+        return f"entries of type {expected.dtype} expected, got {got.dtype}"
+    if expected.dtype.kind not in "biufc" or got.dtype.kind not in "biufc":
+        wrong = ~((got == expected) | (pd.isna(got) & pd.isna(expected)))
+    else:
+        numbers, wanted = got.astype(float), expected.astype(float)
+        if np.isnan(numbers).any() and not np.isnan(wanted).any():
+            return "it contains NaN" if numbers.ndim else "it is NaN"
+        near = np.isfinite(wanted) & (np.abs(numbers - wanted) <= tolerance * np.maximum(1, np.abs(wanted)))
+        wrong = ~(near | (numbers == wanted) | (np.isnan(numbers) & np.isnan(wanted)))
+    if not wrong.any():
+        return None
+    if not got.ndim:
+        return f"{_number(expected)} expected, got {_number(got)}"
+    place = tuple(int(index) for index in np.argwhere(wrong)[0])
+    at = ", ".join(map(str, place))
+    count = f" ({wrong.sum()} of {wrong.size} entries differ)" if wrong.size > 1 else ""
+    return f"entry [{at}]: {_number(expected[place])} expected, got {_number(got[place])}{count}"
+
+
+def _number(value: Any) -> str:
+    value = value.item() if isinstance(value, np.ndarray | np.generic) else value
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)
+
+
+def _short(labels: list) -> str:
+    return f"{labels[:5]}".replace("]", ", …]") if len(labels) > 5 else f"{labels}"
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, torch.Tensor | np.ndarray):
+        name = "a tensor" if isinstance(value, torch.Tensor) else "an array"
+        return f"{name} of shape {tuple(value.shape)}"
+    return "None" if value is None else f"a {type(value).__name__}"

@@ -1,0 +1,375 @@
+"""Wrong answers to the exercises, as students give them: at least three for each set.
+
+Each is (cell of the answer, its wrong code, words of the feedback that a student sees at once). Without such
+words the visible checks pass, and only the hidden tests catch it.
+"""
+
+MISTAKES = {
+    "1_pairwise_modeling": [
+        (
+            "asymmetry",
+            """\
+def asymmetry(estimates):
+    return (estimates + estimates.T).abs().mean()
+""",
+            "the diagonal",
+        ),
+        (
+            "loop-inconsistency",
+            """\
+def loop_inconsistency(estimates):
+    n, sums = len(estimates), []
+    for a in range(n):
+        for b in range(a + 1, n):
+            for c in range(b + 1, n):
+                sums.append((estimates[a, b] + estimates[b, c] + estimates[c, a]).abs())
+    return torch.stack(sums).mean()
+""",
+            "only one direction",
+        ),
+        (
+            "huber-pairwise-loss",
+            """\
+def huber_pairwise_loss(estimated, true, delta):
+    size = (estimated - true).abs()
+    return torch.where(size <= delta, size.square() / 2, size - delta / 2).mean()
+""",
+            "the slope is delta",
+        ),
+        (
+            "weighted-estimate",
+            """\
+def weighted_estimate(forward, backward, y_anchors, weights):
+    return torch.tensor([14.5, 14.75, 21.0])
+""",
+            "",
+        ),
+        (
+            "robust-estimate",
+            """\
+def robust_estimate(from_each_anchor):
+    return from_each_anchor.mean(dim=1)
+""",
+            "the MAE is below 1",
+        ),
+    ],
+    "2_mining": [
+        (
+            "mine-one-anchor",
+            """\
+def mine_one_anchor(row, k):
+    order = row.argsort()
+    return order[:k], order.flip(0)[:k]
+""",
+            "signed difference",
+        ),
+        (
+            "mine-with-band",
+            """\
+def mine_with_band(differences, k, band):
+    order = differences.abs().argsort(dim=1)
+    return order[:, :k], order[:, -k - band : -band].flip(1)
+""",
+            "",
+        ),
+        (
+            "masks-by-threshold",
+            """\
+def masks_by_threshold(differences, low, high):
+    size = differences.abs()
+    positive, negative = size < low, size > high
+    return positive, negative & positive.any(dim=1, keepdim=True)
+""",
+            "without negatives",
+        ),
+        (
+            "purity",
+            """\
+def purity(positives, y_anchors, y_unlabeled):
+    k = positives.shape[1]
+    nearest = (y_anchors[:, None] - y_unlabeled).abs().argsort(dim=1)[:, :k]
+    return torch.isin(positives, nearest.unique()).float().mean()
+""",
+            "its own",
+        ),
+        (
+            "mutual-positives",
+            """\
+def mutual_positives(differences, k, q):
+    size = differences.abs()
+    return (size.argsort(dim=1) < k) & (size.argsort(dim=0) < q)
+""",
+            "not which rank",
+        ),
+        (
+            "mine-without-sharing",
+            """\
+def mine_without_sharing(differences, k):
+    left, positives = differences.abs().clone(), []
+    for row in left:
+        chosen = row.argsort()[:k]
+        positives.append(chosen)
+        left[:, chosen] = torch.inf
+    return torch.stack(positives)
+""",
+            "below 1.27",
+        ),
+    ],
+    "3_ranked_list_loss": [
+        (
+            "costs",
+            """\
+def costs(d_positive, d_negative, boundary, margin):
+    return (d_positive - boundary).relu(), (boundary - d_negative).relu()
+""",
+            "the margin is missing",
+        ),
+        (
+            "log-ratio-loss",
+            """\
+def log_ratio_loss(codes, y, triplets):
+    total = 0.0
+    for a, i, j in triplets.tolist():
+        ratio = ((codes[a] - codes[i]) ** 2).sum() / ((codes[a] - codes[j]) ** 2).sum()
+        wanted = abs(y[a] - y[i]) / abs(y[a] - y[j])
+        total += (math.log(ratio) - math.log(wanted)) ** 2
+    return torch.tensor(total / len(triplets))
+""",
+            "",
+        ),
+        (
+            "angle",
+            """\
+def angle(a, b):
+    cosine = torch.nn.functional.cosine_similarity(a, b)
+    return cosine.acos()
+""",
+            "it is finite",
+        ),
+        (
+            "hardest-loss",
+            """\
+def hardest_loss(d_positive, d_negative, boundary, margin):
+    positive = (d_positive - (boundary - margin)).relu().max()
+    negative = (boundary - d_negative).relu().max()
+    return (positive + negative) / 2
+""",
+            "of its own",
+        ),
+        (
+            "growing-boundary-loss",
+            """\
+def growing_boundary_loss(d_negative, differences, boundary):
+    boundaries = boundary * differences.abs() / differences.abs().mean()
+    return (boundaries - d_negative).clamp(min=0).mean()
+""",
+            "",
+        ),
+        (
+            "choose-parameters",
+            """\
+def choose_parameters(d_positive, d_negative, share):
+    boundary = d_negative.quantile(share).item()
+    return boundary, boundary - d_positive.quantile(1 - share).item(), 10.0
+""",
+            "60 %",
+        ),
+    ],
+    "4_alternating_training": [
+        (
+            "two-to-one",
+            """\
+def two_to_one(n_epochs):
+    return ["pairwise", "pairwise", "metric"] * (n_epochs // 2)
+""",
+            "an epoch of step 1 is lost",
+        ),
+        (
+            "warm-then-alternate",
+            """\
+def warm_then_alternate(n_epochs, n_warm):
+    return ["pairwise"] * n_warm + ["pairwise", "metric"] * (n_epochs - n_warm)
+""",
+            "",
+        ),
+        (
+            "momentum-move",
+            """\
+def momentum_move(gradient, n_steps, learning_rate, beta1=0.9, beta2=0.999, epsilon=1e-8):
+    m = v = 0.0
+    for _ in range(n_steps):
+        m = beta1 * m + (1 - beta1) * gradient
+        v = beta2 * v + (1 - beta2) * gradient**2
+    m, v = beta1 * m, beta2 * v
+    return -learning_rate * (m / (1 - beta1**n_steps)) / ((v / (1 - beta2**n_steps)) ** 0.5 + epsilon)
+""",
+            "one step too few",
+        ),
+        (
+            "gradient-cosine",
+            """\
+def gradient_cosine(first, second):
+    pairs = [(a, b) for a, b in zip(first, second) if a is not None and b is not None]
+    a = torch.cat([p[0].flatten() for p in pairs])
+    b = torch.cat([p[1].flatten() for p in pairs])
+    return a @ b / (a.norm() * b.norm())
+""",
+            "left out",
+        ),
+        (
+            "stop-early",
+            """\
+def stop_early(errors, patience):
+    best, kept, misses = errors[0], 1, 0
+    for epoch, error in enumerate(errors[1:], start=2):
+        if error < best:
+            best, kept = error, epoch
+        else:
+            misses += 1
+            if misses == patience:
+                return kept, epoch
+    return kept, len(errors)
+""",
+            "starts at zero again",
+        ),
+        (
+            "my-schedule",
+            """\
+def my_schedule(n_epochs):
+    return ["pairwise", "metric"] * n_epochs
+""",
+            "15 %",
+        ),
+    ],
+    "5_evaluation": [
+        (
+            "mean-paired-difference",
+            """\
+def mean_paired_difference(trials, method, reference):
+    a = trials[trials["method"] == method]["mae"].to_numpy()
+    b = trials[trials["method"] == reference]["mae"].to_numpy()
+    n = min(len(a), len(b))
+    d = a[:n] - b[:n]
+    return float(d.mean()), float(d.std(ddof=1) / n**0.5)
+""",
+            "look at the seeds",
+        ),
+        (
+            "permutation-p-value",
+            """\
+def permutation_p_value(differences):
+    signs = np.array(list(itertools.product([-1, 1], repeat=len(differences))))
+    return float(np.mean(signs @ differences >= differences.sum()))
+""",
+            "one-sided",
+        ),
+        (
+            "splits-needed",
+            """\
+def splits_needed(alpha, n_questions=1):
+    n_splits = 1
+    while 2 * n_questions / 2**n_splits > alpha:
+        n_splits += 1
+    return n_splits
+""",
+            "which is not below 0.125",
+        ),
+        (
+            "exchange-sets",
+            """\
+def exchange_sets(positives, negatives, seed):
+    order = torch.randperm(len(positives), generator=torch.Generator().manual_seed(seed))
+    return positives[order], negatives[order]
+""",
+            "may leave some in place",
+        ),
+        (
+            "most-confident",
+            """\
+def most_confident(X, y, pool, k):
+    means, errors = [], []
+    for p in (2, 5):
+        neighbors = KNeighborsRegressor(k, p=p).fit(X, y).kneighbors(pool, return_distance=False)
+        means.append(y[neighbors].mean(axis=1))
+        errors.append(y[neighbors].var(axis=1) / k)
+    risk = (means[0] - means[1]) ** 2 + (errors[0] + errors[1]) / 2
+    best = int(risk.argmin())
+    return best, float((means[0][best] + means[1][best]) / 2)
+""",
+            "",
+        ),
+        (
+            "give-verdict",
+            """\
+def give_verdict(differences):
+    error = differences.std(ddof=1) / len(differences) ** 0.5
+    if abs(differences.mean()) <= 2 * error:
+        return "cannot tell"
+    return "helped" if differences.mean() < 0 else "hurt"
+""",
+            "false alarm",
+        ),
+    ],
+    "6_your_own_data": [
+        (
+            "split-table",
+            """\
+def split_table(table, target):
+    is_known = table[target] > 0
+    features = table.drop(columns=target)
+    return features[is_known], table.loc[is_known, target], features[~is_known]
+""",
+            "a target of 0",
+        ),
+        (
+            "rank-scale",
+            """\
+def rank_scale(X_train, X_test):
+    return (X_train[None] <= X_test[:, None]).mean(axis=1)
+""",
+            "count in full",
+        ),
+        (
+            "find-leaks",
+            """\
+def find_leaks(X, y, threshold):
+    ranks, ranks_of_y = X.rank(), y.rank()
+    known = {name: (X[name].notna() & y.notna()).sum() for name in X}
+    strength = {name: abs(ranks[name].corr(ranks_of_y)) for name in X if known[name] >= 5}
+    names = [name for name in strength if strength[name] >= threshold]
+    return sorted(names, key=lambda name: -strength[name])
+""",
+            "",
+        ),
+        (
+            "half-width",
+            """\
+def half_width(errors, level):
+    return float(np.quantile(np.abs(errors), level, method="higher"))
+""",
+            "one too small",
+        ),
+        (
+            "fair-folds",
+            """\
+def fair_folds(y, n_folds):
+    labeled = np.flatnonzero(~np.isnan(y))
+    ordered = labeled[np.argsort(y[labeled], kind="stable")]
+    held_out = [np.sort(ordered[fold::n_folds]) for fold in range(n_folds)]
+    return [(np.setdiff1d(np.arange(len(y)), rows), rows) for rows in held_out]
+""",
+            "goes back",
+        ),
+        (
+            "fit-any-table",
+            """\
+def fit_any_table(X, y):
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    is_labeled = ~np.isnan(y)
+    return ExtraTreesRegressor(50, random_state=0).fit(X[is_labeled], y[is_labeled])
+""",
+            "below half",
+        ),
+    ],
+}
