@@ -60,9 +60,13 @@ class RestoreCells(OverwriteCells):
         for cell in source.source_cells:
             if cell.locked and cell.name not in present:
                 self.log.warning("Cell %s was deleted: it is put back", cell.name)
-                restored = self.missing_cell_transform(cell, points.get(cell.name, 0))
+                restored = nbformat.from_dict(self.missing_cell_transform(cell, points.get(cell.name, 0)))
+                if nb.nbformat_minor >= 5:
+                    restored.id = f"restored-{len(first) + len(last)}"
                 restored.source = cell.source  # without the notice, which would change its checksum
-                restored.metadata.nbgrader["grade"] = cell.name in points
+                if cell.name not in points:
+                    restored.metadata.nbgrader["grade"] = False
+                    del restored.metadata.nbgrader["points"]
                 (last if cell.name in points else first).append(restored)
         nb.cells = [*first, *nb.cells, *last]
         return nb, resources
@@ -160,15 +164,15 @@ def build_course(source: Path, course: Path) -> list[Path]:
     configure(settings)
     settings.CourseDirectory.root = str(course.resolve())
     nbgrader = NbGraderAPI(config=settings)
-    path = os.environ.get("PATH", "")
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), path])  # it calls alembic by name
+    places = os.environ.get("PATH", "")
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), places])  # for alembic
     try:
         for name in names:
             done = nbgrader.generate_assignment(name)
             if not done["success"]:
                 raise RuntimeError(f"nbgrader made no release of {name}:\n{done['log']}")
     finally:
-        os.environ["PATH"] = path
+        os.environ["PATH"] = places
     releases = [course / "release" / name / f"{name}.ipynb" for name in names]
     archive = course / "exercises.zip"
     with zipfile.ZipFile(archive.with_suffix(".part"), "w", zipfile.ZIP_DEFLATED) as packed:

@@ -17,6 +17,7 @@ from dmls2r_lite.notebook import check_parameters, check_values
 from dmls2r_lite.report import caption_of, collect_results
 
 MAX_MEGABYTES = 1.5
+MAX_MEGABYTES_OF_ALL = 8
 
 
 def read(path):
@@ -106,7 +107,11 @@ def test_figures_have_a_description(path):
     ]
     assert with_figures
     for index in with_figures:
-        assert len(caption_of(nb, index)) > 20, nb.cells[index].source
+        caption = caption_of(nb, index)
+        assert len(caption) > 20, nb.cells[index].source
+        for output in nb.cells[index].outputs:
+            if "image/png" in output.get("data", {}):
+                assert output.metadata["image/png"] == {"alt": caption}
 
 
 @each_notebook
@@ -116,7 +121,7 @@ def test_outputs_are_clean(path):
         assert output.output_type != "error"
         assert output.get("name") != "stderr", output.text
         assert not [kind for kind in output.get("data", {}) if "widget" in kind]
-        assert output.get("metadata", {}) == {}
+        assert output.get("metadata", {}).keys() <= {"image/png"}
     text = json.dumps(
         [{**output, "data": {**output.get("data", {}), "image/png": ""}} for output in outputs(nb)]
     )
@@ -160,6 +165,23 @@ def test_headings_are_in_order(path):
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(later - earlier <= 1 for earlier, later in itertools.pairwise(levels))
+
+
+@each_notebook
+def test_leaves_no_widgets(path):
+    assert not re.search("widget|jupyter-widgets", path.read_text())
+
+
+def test_all_notebooks_are_small_enough_to_read_on_the_web():
+    everything = [*PATHS, *(PATHS[0].parent / "exercises").rglob("*.ipynb")]
+    assert sum(path.stat().st_size for path in everything) < MAX_MEGABYTES_OF_ALL * 1e6
+
+
+@each_notebook
+def test_points_to_its_exercises(path):
+    if path.stem != "08_images":  # what it adds to 01 is a matter of the encoder
+        closing = next(cell.source for cell in reversed(read(path).cells) if "## Recap" in cell.source)
+        assert re.search(r"\*\*Exercises:\*\* .*\(exercises/\d_\w+\.ipynb\)", closing)
 
 
 @each_notebook

@@ -10,6 +10,7 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
+import nbformat
 import pandas as pd
 import pytest
 import yaml
@@ -66,12 +67,16 @@ def test_constraints_name_every_requirement_and_meet_it():
 
 def test_imports_are_declared():
     """pyproject.toml names whatever the package imports, even where another requirement brings it."""
-    code = "".join(path.read_text() for path in (ROOT / "dmls2r_lite").glob("*.py"))
-    imported = set(re.findall(r"^\s*(?:from|import) (\w+)", code, flags=re.M)) - set(sys.stdlib_module_names)
+    extras = {"course.py": "course", "explorers.py": "lab"}  # whose imports only an extra brings
     providers = metadata.packages_distributions()
-    declared = {parse(requirement)[0] for requirement in PROJECT["dependencies"]}
-    for module in imported - {"dmls2r_lite"}:
-        assert {name.lower() for name in providers.get(module, [module])} & declared, module
+    for path in (ROOT / "dmls2r_lite").glob("*.py"):
+        requirements = list(PROJECT["dependencies"])
+        if path.name in extras:
+            requirements += PROJECT["optional-dependencies"][extras[path.name]]
+        declared = {parse(requirement)[0] for requirement in requirements}
+        imported = set(re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(), flags=re.M))
+        for module in imported - set(sys.stdlib_module_names) - {"dmls2r_lite"}:
+            assert {name.lower() for name in providers.get(module, [module])} & declared, (path.name, module)
 
 
 def test_version_is_the_installed_one():
@@ -121,10 +126,58 @@ def test_pictures_in_readme():
     assert (ROOT / of_benchmark).read_bytes().startswith(b"\x89PNG")
 
 
-def test_links_in_readme_lead_somewhere():
-    links = re.findall(r"\]\((?!https?://)(.+?)\)", (ROOT / "README.md").read_text())
-    assert len(links) >= 6
-    assert [link for link in links if not (ROOT / link).exists()] == []
+def texts():
+    """Path and Markdown of everything that people read."""
+    for path in (ROOT / "README.md", *(ROOT / "notebooks").rglob("*.md")):
+        yield path, path.read_text()
+    for path in (ROOT / "notebooks").rglob("*.ipynb"):
+        if ".ipynb_checkpoints" not in path.parts:
+            cells = nbformat.read(path, as_version=4).cells
+            yield path, "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+
+
+def anchors(path):
+    """What a link into a Markdown file may name: its headings, as GitHub and JupyterLab do."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(), flags=re.M)
+    return {heading.replace(" ", "-") for heading in headings}
+
+
+def test_links_lead_somewhere():
+    n_links, dead = 0, []
+    for path, text in texts():
+        if "source" in path.parts:  # made into notebooks that lie two folders up
+            continue
+        for link in re.findall(r"\]\((?!https?://)([^()\s]+?)\)", text):
+            file, _, anchor = link.partition("#")
+            target = (path.parent / file).resolve() if file else path
+            n_links += 1
+            if not target.exists() or (anchor and anchor not in anchors(target)):
+                dead.append((path.name, link))
+    assert dead == []
+    assert n_links > 200
+
+
+def test_terms_of_the_glossary_are_linked_where_they_first_appear():
+    terms = re.findall(r"^### (.+)$", (ROOT / "notebooks" / "GLOSSARY.md").read_text(), flags=re.M)
+    assert terms == sorted(terms)
+    assert len(terms) > 80
+    linked = [
+        anchor
+        for path, text in texts()
+        if re.match(r"\d\d_", path.name)
+        for anchor in re.findall(r"\(GLOSSARY\.md#(\S+?)\)", text)
+    ]
+    assert len(linked) == len(set(linked))  # once in the course
+    assert len({term.replace(" ", "-") for term in terms} - set(linked)) <= 2
+
+
+def test_headings_of_texts_are_in_order():
+    for path, text in texts():
+        lines = re.sub(r"```.*?```", "", text, flags=re.S).splitlines()
+        levels = [len(line) - len(line.lstrip("#")) for line in lines if re.match(r"#+ ", line)]
+        assert levels[0] == 1, path.name
+        assert levels.count(1) == 1, path.name
+        assert all(later - earlier <= 1 for earlier, later in itertools.pairwise(levels)), path.name
 
 
 def test_results_in_readme_are_the_report():
