@@ -9,7 +9,9 @@ define FINISH_NOTEBOOKS
 import base64, glob, nbformat, pathlib
 from dmls2r_lite.report import describe_figures, key_figure
 for path in glob.glob("$(NOTEBOOKS)"):
-    nbformat.write(describe_figures(nbformat.read(path, as_version=4)), path)
+    nb = nbformat.read(path, as_version=4)
+    describe_figures(nb)
+    nbformat.write(nb, path)
 png, _ = key_figure(pathlib.Path("notebooks/03_alternating_training.ipynb"))
 pathlib.Path("notebooks/images/03_alternating_training.png").write_bytes(base64.b64decode(png))
 endef

@@ -266,7 +266,10 @@ def course(folder: Path) -> None:
     package = Path(__file__).resolve().parent
     candidates = [parent / "notebooks" / "exercises" / "source" for parent in (package.parent, package)]
     source = next(filter(Path.is_dir, candidates))
-    releases = _or_fail(build_course, source, folder)
+    try:
+        releases = build_course(source, folder)
+    except (OSError, RuntimeError) as error:
+        raise click.ClickException(str(error)) from error
     for path in releases:
         click.echo(path)
     click.echo(f"and {folder / 'exercises.zip'} with all of them; solutions in {folder / 'solutions'}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import os
 import re
 import shutil
@@ -85,14 +86,16 @@ class ExecuteAll(Execute):
         self, nb: NotebookNode, resources: dict[str, Any], km: Any = None
     ) -> tuple[NotebookNode, dict[str, Any]]:
         """As nbgrader's, as often as it takes."""
-        self._fatal: dict[int, str] = {}
+        self._index, self._fatal = -1, dict[int, str]()
         while True:
             try:
                 return super().preprocess(nb, resources, km)
-            except CellTimeoutError:
-                self._fatal[self._index] = f"no end within {self.timeout} seconds"
-            except DeadKernelError:
-                self._fatal[self._index] = "it has ended the Python process"
+            except (CellTimeoutError, DeadKernelError) as error:
+                if self._index in {-1, *self._fatal}:  # no cell is to blame: the kernel does not start
+                    raise
+                too_long = isinstance(error, CellTimeoutError)
+                reason = f"no end within {self.timeout} seconds" if too_long else "it has ended Python"
+                self._fatal[self._index] = reason
 
     def preprocess_cell(
         self, cell: NotebookNode, resources: dict[str, Any], index: int
@@ -131,7 +134,8 @@ def build_course(source: Path, course: Path) -> list[Path]:
         Of exercises in nbgrader's format, ``NAME/NAME.ipynb`` each.
     course : Path
         What it holds of ours is replaced: ``source``, ``release``, ``solutions`` and ``exercises.zip``.
-        Submissions, grades and a changed ``nbgrader_config.py`` stay.
+        Submissions, grades and a changed ``nbgrader_config.py`` stay, and a ``source`` that differs from
+        the new one is kept as ``source.earlier-1``.
 
     Returns
     -------
@@ -156,6 +160,9 @@ def build_course(source: Path, course: Path) -> list[Path]:
             shutil.copy(original, Path(new) / "source" / name)
             solution = solution_of(nbformat.read(original, as_version=4))
             nbformat.write(solution, Path(new) / "solutions" / original.name)
+        if _notebooks_in(course / "source") not in ({}, _notebooks_in(Path(new) / "source")):
+            aside = (course / f"source.earlier-{number}" for number in itertools.count(1))
+            (course / "source").rename(next(path for path in aside if not path.exists()))
         for part in ("source", "solutions"):
             if (course / part).exists():
                 shutil.rmtree(course / part)
@@ -180,6 +187,10 @@ def build_course(source: Path, course: Path) -> list[Path]:
             packed.write(path, f"exercises/{path.name}")
     archive.with_suffix(".part").replace(archive)
     return releases
+
+
+def _notebooks_in(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("*/*.ipynb")}
 
 
 def solution_of(source: NotebookNode) -> NotebookNode:

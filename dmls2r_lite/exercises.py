@@ -100,7 +100,9 @@ def _call(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, 
     except NotImplementedError:
         return None, _OPEN
     except Exception as error:  # whatever a student's code may raise
-        frame = traceback.extract_tb(error.__traceback__)[-1]
+        frames = traceback.extract_tb(error.__traceback__)
+        libraries = (os.path.dirname(os.__file__), "site-packages")
+        frame = [f for f in frames if not any(place in f.filename for place in libraries)][-1]
         where = f"line {frame.lineno} of {frame.name}: {frame.line}" if frame.line else frame.name
         return None, f"it stops with {type(error).__name__}: {error} ({where})"
 
@@ -160,7 +162,7 @@ def _difference(got: Any, expected: Any, tolerance: float) -> str | None:
             return f"{_kind(expected)} expected, got {_kind(got)}"
         return _array_difference(_as_array(got), _as_array(expected), tolerance)
     if isinstance(expected, bool | str) or expected is None:
-        same = got == expected and isinstance(got, bool | np.bool_ | str | None)
+        same = isinstance(got, bool | np.bool_ | str | None) and got == expected
         return None if same else f"{expected!r} expected, got {got!r}"
     if isinstance(got, torch.Tensor | np.ndarray) or not np.isscalar(got) or isinstance(got, str | bool):
         return f"a number expected, got {_kind(got)}"

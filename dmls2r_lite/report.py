@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from .notebook import RESULTS_MIME
 CAPTION = "*Figure:*"
 GLOSSARY = "GLOSSARY"
 INDEX_TITLE = "DML-S2R: results"
+NO_CAPTION = "No description has been provided for this image"  # nbconvert's
 
 
 def collect_results(nb: nbformat.NotebookNode) -> dict[str, Any]:
@@ -66,18 +68,28 @@ def caption_of(nb: nbformat.NotebookNode, index: int) -> str:
     return ""
 
 
-def describe_figures(nb: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The notebook, with the line below each figure as its alternative text."""
+def describe_figures(nb: nbformat.NotebookNode) -> list[str]:
+    """Store the line below each figure as its alternative text; return these texts."""
+    captions = []
     for index, cell in enumerate(nb.cells):
         for output in cell.get("outputs", []):
             if "image/png" in output.get("data", {}):
-                output.metadata["image/png"] = {"alt": caption_of(nb, index)}
-    return nb
+                captions.append(caption_of(nb, index) or NO_CAPTION)
+                output.metadata["image/png"] = {"alt": captions[-1]}
+    return captions
 
 
 def to_html(nb: nbformat.NotebookNode, title: str, source: Path) -> str:
     """The notebook as a page, with links to what lies in the folder `source` that it comes from."""
-    html, _ = HTMLExporter().from_notebook_node(describe_figures(nb), resources={"metadata": {"name": title}})
+    captions = describe_figures(nb)
+    html, _ = HTMLExporter().from_notebook_node(nb, resources={"metadata": {"name": title}})
+    first, *others = html.split(
+        f'alt="{NO_CAPTION}"'
+    )  # nbconvert's template does not ask for alternative texts
+    if len(others) == len(captions):  # else some images come from elsewhere
+        html = first + "".join(
+            f'alt="{escape(caption)}"{rest}' for caption, rest in zip(captions, others, strict=True)
+        )
     html = html.replace(f'href="{GLOSSARY}.md', f'href="../{GLOSSARY}.html')
     return re.sub(r'href="(exercises/[^"]+)"', lambda link: f'href="{(source / link[1]).as_uri()}"', html)
 

@@ -1,5 +1,6 @@
 """Run a notebook with other parameters than its own, and look at what comes out."""
 
+import re
 from pathlib import Path
 
 import nbformat
@@ -7,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from dmls2r_lite import cli
-from dmls2r_lite.report import collect_results
+from dmls2r_lite.report import NO_CAPTION, collect_results
 
 PATHS = sorted((Path(__file__).parents[1] / "notebooks").glob(cli.NUMBERED))
 
@@ -28,6 +29,9 @@ def run_notebook(path: Path, arguments: list[str], output_dir: Path) -> nbformat
     outputs = [output for cell in nb.cells if cell.cell_type == "code" for output in cell.outputs]
     assert not [output.text for output in outputs if output.get("name") == "stderr"]
     assert f"{path.stem}.html" in (output_dir / "index.html").read_text()
+    page = done.with_suffix(".html").read_text()
+    assert NO_CAPTION not in page
+    assert set(re.findall(r'href="\.\./(\w+\.html)', page)) <= {path.name for path in output_dir.iterdir()}
     return nb
 
 

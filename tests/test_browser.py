@@ -13,6 +13,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+import nbformat
 import pytest
 from notebook_runs import PATHS, each_notebook
 from playwright.sync_api import expect, sync_playwright
@@ -38,6 +39,7 @@ def browser():
     if executable is None:
         pytest.skip(f"needs a browser: {', '.join(BROWSERS)}")
     SEEN.mkdir(parents=True, exist_ok=True)
+    expect.set_options(timeout=60 * SECONDS)
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(
             executable_path=executable, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
@@ -154,8 +156,8 @@ def test_runs_in_jupyterlab(path, lab, page):
     warnings = page.locator("[data-mime-type='application/vnd.jupyter.stderr']")
     assert warnings.count() == 0, warnings.first.inner_text()
     pictures = page.locator(".jp-RenderedImage img")
-    committed = path.read_text().count('"image/png"')
-    assert pictures.count() == committed
+    outputs = [output for cell in nbformat.read(path, 4).cells for output in cell.get("outputs", [])]
+    assert pictures.count() == sum("image/png" in output.get("data", {}) for output in outputs)
     sizes = pictures.evaluate_all("imgs => imgs.map(img => [img.naturalWidth, img.clientWidth])")
     assert min(map(min, sizes)) > 200, sizes
     note(f"{path.stem}: all cells in {seconds:.1f} s, {len(sizes)} figures")

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "notebooks" / "exercises"
 NAMES = list(MISTAKES)
 FIRST = NAMES[0]
-SECONDS = 15  # that a cell may take in these tests
+SECONDS = 15  # for a cell, where some do not end
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +30,6 @@ def course(tmp_path_factory):
     folder = tmp_path_factory.mktemp("class") / "course"
     made = CliRunner().invoke(cli.main, ["course", str(folder)])
     assert made.exit_code == 0, made.output
-    config = folder / "nbgrader_config.py"
-    config.write_text(config.read_text().replace("timeout = 60", f"timeout = {SECONDS}"))
     return folder
 
 
@@ -106,11 +104,15 @@ def test_making_it_again_keeps_what_others_made(course, tmp_path):
     submission.write_text("hers")
     (folder / "nbgrader_config.py").write_text("# mine")
     (folder / "solutions" / "old.ipynb").touch()
+    (folder / "source" / FIRST / f"{FIRST}.ipynb").write_text("changed by the teacher")
     assert CliRunner().invoke(cli.main, ["course", str(folder)]).exit_code == 0
     assert submission.read_text() == "hers"
     assert (folder / "nbgrader_config.py").read_text() == "# mine"
     assert not (folder / "solutions" / "old.ipynb").exists()
     assert (folder / "release" / FIRST / f"{FIRST}.ipynb").exists()
+    assert (folder / "source.earlier-1" / FIRST / f"{FIRST}.ipynb").read_text() == "changed by the teacher"
+    assert read(folder / "source" / FIRST / f"{FIRST}.ipynb") == read(source_of(FIRST))
+    assert not (folder / "source.earlier-2").exists()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -135,6 +137,8 @@ def test_solved_empty_and_wrong_submissions(course, name):
 
 
 def test_submissions_that_misbehave(course):
+    config = course / "nbgrader_config.py"
+    config.write_text(config.read_text().replace("timeout = 60", f"timeout = {SECONDS}"))
     points = full_points(FIRST)
     answer, test = "asymmetry", "test-asymmetry"
     head = "def asymmetry(estimates):\n"
@@ -167,6 +171,7 @@ def test_submissions_that_misbehave(course):
     stubborn += "        except BaseException:\n            pass\n"
     submit_with("stubborn", replace_answer(head + stubborn))
     submit_with("exits", replace_answer(head + "    import os\n\n    os._exit(0)\n"))
+    submit_with("quits", replace_answer(head + "    import sys\n\n    sys.exit()\n"))
     submit_with("exits_at_once", replace_answer("import os\n\nos._exit(0)\n"))
     submit_with("edited", edit_test)
     submit_with("deleted", delete_test)
@@ -175,7 +180,16 @@ def test_submissions_that_misbehave(course):
     scores = autograde(course, FIRST)
 
     one_lost = {**points, test: 0}
-    misbehaving = ("endless", "stubborn", "exits", "exits_at_once", "edited", "deleted", "deleted_much")
+    misbehaving = (
+        "endless",
+        "stubborn",
+        "exits",
+        "quits",
+        "exits_at_once",
+        "edited",
+        "deleted",
+        "deleted_much",
+    )
     assert {student: scores[student] for student in misbehaving} == dict.fromkeys(misbehaving, one_lost)
     assert scores["well_behaved"] == points
     for student in (*misbehaving, "well_behaved"):

@@ -66,6 +66,7 @@ def changing(x):
         (lambda x: "2", 2, "a number expected, got a str"),
         (lambda x: True, False, "False expected, got True"),
         (lambda x: 0, None, "None expected, got 0"),
+        (lambda x: np.array([True, False]), True, "True expected, got array([ True, False])"),
         (lambda x: (x,), (torch.ones(2), torch.ones(2)), "a tuple of 2 expected, got 1"),
         (lambda x: [x, 2 * x], (x := torch.ones(2), x), "a tuple expected, got a list"),
         (lambda x: (x, 2 * x), (torch.ones(2), torch.ones(2)), "result [1]: entry [0]: 1 expected, got 2"),
@@ -87,8 +88,13 @@ def test_tolerance_is_relative_for_large_numbers(capsys):
     assert "✓" in feedback(capsys, lambda: 1.01, expected=1.0, tolerance=0.02)
 
 
-def test_where_an_error_happens(capsys):
-    assert "IndexError" in feedback(capsys, lambda x: x[5], [1, 2], expected=0)
+def test_says_where_in_the_answer_an_error_happens(capsys):
+    def multiply(x):
+        return pd.DataFrame(x) @ np.ones(7)
+
+    line = feedback(capsys, multiply, np.ones((2, 2)), expected=0)
+    assert "it stops with ValueError" in line
+    assert line.endswith("of multiply: return pd.DataFrame(x) @ np.ones(7))")
 
 
 def test_statements(capsys):
@@ -235,3 +241,18 @@ def test_mistakes_are_noticed(name, answer, code, words, monkeypatch):
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
     failed, _ = run(nb, {answer: code})
     assert failed == [f"test-{answer}"]
+
+
+@pytest.mark.parametrize("file", ["README.md", "TEACHING.md"])
+def test_tables_of_sets_say_what_the_sets_say(file):
+    text = (FOLDER / file).read_text()
+    for path in RELEASES:
+        intro = " ".join(read(path).cells[0].source.split())
+        title = re.match(r"# Exercises (\d · .+?) For notebook", intro)[1]
+        minutes = re.search(r"about (\d+) minutes", intro)[1]
+        row = re.search(rf"\| \[{re.escape(title)}\]\({path.name}\) \|.*\| {minutes} \|\n", text)
+        assert row, (file, title, minutes)
+        if file == "README.md":
+            marks = [cell.metadata.get("nbgrader", {}) for cell in read(path).cells]
+            points = [mark["points"] for mark in marks if mark.get("grade")]
+            assert f"| {len(points)} | {sum(points)} | {minutes} |" in row[0]

@@ -3,12 +3,14 @@
 import json
 import re
 
+import nbformat
 import numpy as np
 import pytest
 
 from dmls2r_lite import notebook, uci
 from dmls2r_lite.catalog import DATASETS
 from dmls2r_lite.notebook import RESULTS_MIME, check_parameters, record_results
+from dmls2r_lite.report import glossary_to_html, to_html
 
 BUNDLED = [name for name in DATASETS if name not in uci.FILES]
 GOOD = {
@@ -109,3 +111,14 @@ class TestRecordResults:
         with pytest.raises(TypeError, match="not JSON serializable"):
             record_results(array=np.zeros(2).tolist, test_mae=1.0)
         assert shown == []
+
+
+def test_page_links_to_glossary_and_exercises(tmp_path):
+    text = "[code](GLOSSARY.md#code), [1](exercises/1_a.ipynb), [next](01_b.ipynb)"
+    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)])
+    html = to_html(nb, "a", tmp_path)
+    assert 'href="../GLOSSARY.html#code"' in html
+    assert f'href="{tmp_path.as_uri()}/exercises/1_a.ipynb"' in html
+    assert 'href="01_b.ipynb"' in html
+    (tmp_path / "GLOSSARY.md").write_text("# Glossary\n\n### unit length code\n\nA code.\n")
+    assert 'id="unit-length-code"' in glossary_to_html(tmp_path / "GLOSSARY.md")
