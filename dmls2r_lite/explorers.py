@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from importlib.util import find_spec
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -28,7 +29,7 @@ from .evaluation import compare
 from .miner import MiningMode, mine_positives_negatives
 from .plotting import plot_space
 
-INSTEAD = "Run this notebook in JupyterLab to get sliders for this figure here."
+INSTEAD = "In JupyterLab, with ipywidgets, there are sliders for this figure here when you run this cell."
 
 
 class Explorer:
@@ -68,7 +69,7 @@ class Explorer:
         Parameters
         ----------
         **values
-            By name; a control that is not named has its first value.
+            By name; a control that is not named stands where it starts.
 
         Returns
         -------
@@ -89,10 +90,10 @@ class Explorer:
 
     def show(self) -> None:
         """Display picture and controls if somebody is there to use them, else a line of text."""
-        if not _has_reader():
+        if not _has_reader() or find_spec("ipywidgets") is None:
             print(INSTEAD)
             return
-        import ipywidgets  # only JupyterLab brings it
+        import ipywidgets
 
         look = {"style": {"description_width": "7em"}, "layout": {"width": "32em"}}
         controls = {
