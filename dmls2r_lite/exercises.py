@@ -49,6 +49,7 @@ def check(
     AssertionError
         Under nbgrader, if there is a problem.
     """
+    __tracebackhide__ = True  # under nbgrader students see where their notebook stops, not this module
     _report(name, _find_problem(function, arguments, expected, mistakes, tolerance))
 
 
@@ -69,16 +70,17 @@ def check_that(name: str, statement: str, is_true: Callable[[], Any]) -> None:
     AssertionError
         Under nbgrader, if it is not.
     """
+    __tracebackhide__ = True
     value, problem = _call(is_true, ())
     _report(name, problem or (None if value else f"this should be true, but is not: {statement}"))
 
 
-def show_progress() -> None:
-    """Print which tasks are solved, of all that were checked in this session."""
-    tasks: dict[str, list[str | None]] = {}
+def show_progress(n_tasks: int) -> None:
+    """Print which of the tasks 1 to `n_tasks` are solved, by what was checked in this session."""
+    tasks: dict[str, list[str | None]] = {str(number): [] for number in range(1, n_tasks + 1)}
     for name, problem in _problems.items():
-        tasks.setdefault(name.split(":")[0], []).append(problem)
-    open_ones = [task for task, problems in tasks.items() if _OPEN in problems]
+        tasks[name.split(":")[0]].append(problem)
+    open_ones = [task for task, problems in tasks.items() if not problems or _OPEN in problems]
     wrong = [task for task, problems in tasks.items() if any(problems) and task not in open_ones]
     print(f"{len(tasks) - len(open_ones) - len(wrong)} of {len(tasks)} tasks solved")
     for text, names in (("not solved yet", open_ones), ("not right yet", wrong)):
@@ -87,6 +89,7 @@ def show_progress() -> None:
 
 
 def _report(name: str, problem: str | None) -> None:
+    __tracebackhide__ = True
     _problems[name] = problem
     mark = "✓" if problem is None else "○" if problem == _OPEN else "✗"
     print(f"{mark} Task {name}" + (f" – {problem}" if problem else ""))
@@ -99,6 +102,8 @@ def _call(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, 
         return function(*arguments), None
     except NotImplementedError:
         return None, _OPEN
+    except AssertionError as error:  # of what a check does with an answer
+        return None, str(error) or "an assertion fails"
     except Exception as error:  # whatever a student's code may raise
         frames = traceback.extract_tb(error.__traceback__)
         libraries = (os.path.dirname(os.__file__), "site-packages")
