@@ -268,7 +268,7 @@ def course(folder: Path) -> None:
     source = next(filter(Path.is_dir, candidates))
     try:
         releases = build_course(source, folder)
-    except (OSError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise click.ClickException(str(error)) from error
     for path in releases:
         click.echo(path)

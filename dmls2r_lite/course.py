@@ -6,9 +6,7 @@ import copy
 import itertools
 import os
 import re
-import shutil
 import sys
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -53,6 +51,9 @@ class RestoreCells(OverwriteCells):
 
         nbgrader's own method looks for the cell before, and stops if that is lost too.
         """
+        for cell in nb.cells:
+            if not cell.metadata.get("nbgrader", True):  # what is left of the mark of a copied cell
+                del cell.metadata["nbgrader"]
         source = self.gradebook.find_notebook(self.notebook_id, self.assignment_id)
         points = {cell.name: cell.max_score for cell in source.grade_cells}
         present = {cell.metadata.get("nbgrader", {}).get("grade_id") for cell in nb.cells}
@@ -76,9 +77,18 @@ class RestoreCells(OverwriteCells):
 class ExecuteAll(Execute):
     """Execute every cell, also after one that never ends or ends its kernel.
 
-    Such a cell counts as failed. The others are executed once more without it, in a fresh kernel.
+    Such a cell counts as failed. The others are executed once more without it, in a fresh kernel. After
+    `MAX_FATAL` such cells, what has not been executed counts as failed too. Before each test, names in the
+    notebook that hide Python's own, such as ``sum = 0``, are removed: tests use them.
     """
 
+    MAX_FATAL = 8  # more than a set has tests
+    UNHIDE = (
+        "import builtins\n"
+        "for _name in set(dir(builtins)) & set(globals()):\n"
+        "    if not _name.startswith('_'):\n"
+        "        del globals()[_name]"
+    )
     interrupt_on_timeout = Bool(False)  # an interrupt can be caught by the code that does not end
     shutdown_kernel = Unicode("immediate")
 
@@ -96,6 +106,9 @@ class ExecuteAll(Execute):
                 too_long = isinstance(error, CellTimeoutError)
                 reason = f"no end within {self.timeout} seconds" if too_long else "it has ended Python"
                 self._fatal[self._index] = reason
+                if len(self._fatal) == self.MAX_FATAL:
+                    for index in range(self._index + 1, len(nb.cells)):
+                        self._fatal[index] = "not executed: too many cells before it did not end"
 
     def preprocess_cell(
         self, cell: NotebookNode, resources: dict[str, Any], index: int
@@ -103,7 +116,14 @@ class ExecuteAll(Execute):
         """Execute one cell, unless it is known to be fatal."""
         self._index = index
         if index not in self._fatal:
-            return super().preprocess_cell(cell, resources, index)
+            is_test = cell.metadata.get("nbgrader", {}).get("grade", False)
+            if is_test:
+                super().preprocess_cell(nbformat.v4.new_code_cell(self.UNHIDE), resources, index)
+                self.nb.cells[index] = cell  # nbclient has put the other one here
+            cell, resources = super().preprocess_cell(cell, resources, index)
+            if is_test:  # nbgrader takes a warning for a failure
+                cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+            return cell, resources
         reason = self._fatal[index]
         cell.outputs = [
             nbformat.v4.new_output("error", ename="Stopped", evalue=reason, traceback=[f"Stopped: {reason}"])
@@ -133,9 +153,9 @@ def build_course(source: Path, course: Path) -> list[Path]:
     source : Path
         Of exercises in nbgrader's format, ``NAME/NAME.ipynb`` each.
     course : Path
-        What it holds of ours is replaced: ``source``, ``release``, ``solutions`` and ``exercises.zip``.
-        Submissions, grades and a changed ``nbgrader_config.py`` stay, and a ``source`` that differs from
-        the new one is kept as ``source.earlier-1``.
+        A new or empty folder, or a course. What it holds of ours is replaced: notebooks in ``source``,
+        ``release`` and ``solutions``, and ``exercises.zip``. Everything else stays, and notebooks in
+        ``source`` that differ from the new ones go to ``source.earlier-1``.
 
     Returns
     -------
@@ -144,29 +164,33 @@ def build_course(source: Path, course: Path) -> list[Path]:
 
     Raises
     ------
+    ValueError
+        If the folder holds other things, or nbgrader could not work with its path.
     RuntimeError
         If nbgrader cannot make a release.
     """
+    if set("[]{}*?") & set(str(course.resolve())):
+        raise ValueError(
+            f"the path of a course must not hold any of [ ] {{ }} * ?, got {course}"
+        )  # for nbgrader
+    config = course / "nbgrader_config.py"
+    if course.exists() and any(course.iterdir()) and not config.exists():
+        raise ValueError(f"{course} holds other things than a course: give a new folder")
     names = sorted(path.parent.name for path in source.glob("*/*.ipynb"))
     course.mkdir(parents=True, exist_ok=True)
-    config = course / "nbgrader_config.py"
     if not config.exists():
         config.write_text(CONFIG, encoding="utf-8")
-    with tempfile.TemporaryDirectory(dir=course) as new:
-        (Path(new) / "solutions").mkdir()
-        for name in names:
-            original = source / name / f"{name}.ipynb"
-            (Path(new) / "source" / name).mkdir(parents=True)
-            shutil.copy(original, Path(new) / "source" / name)
-            solution = solution_of(nbformat.read(original, as_version=4))
-            nbformat.write(solution, Path(new) / "solutions" / original.name)
-        if _notebooks_in(course / "source") not in ({}, _notebooks_in(Path(new) / "source")):
-            aside = (course / f"source.earlier-{number}" for number in itertools.count(1))
-            (course / "source").rename(next(path for path in aside if not path.exists()))
-        for part in ("source", "solutions"):
-            if (course / part).exists():
-                shutil.rmtree(course / part)
-            (Path(new) / part).rename(course / part)
+    number = next(n for n in itertools.count(1) if not (course / f"source.earlier-{n}").exists())
+    for name in names:
+        text = (source / name / f"{name}.ipynb").read_text(encoding="utf-8")
+        ours = course / "source" / name / f"{name}.ipynb"
+        if ours.exists() and ours.read_text(encoding="utf-8") != text:
+            aside = course / f"source.earlier-{number}" / ours.name
+            aside.parent.mkdir(exist_ok=True)
+            ours.rename(aside)
+        _write(ours, text)
+        solution = solution_of(nbformat.reads(text, as_version=4))
+        _write(course / "solutions" / ours.name, nbformat.writes(solution))
     settings = Config()
     configure(settings)
     settings.CourseDirectory.root = str(course.resolve())
@@ -189,8 +213,11 @@ def build_course(source: Path, course: Path) -> list[Path]:
     return releases
 
 
-def _notebooks_in(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.glob("*/*.ipynb")}
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)
 
 
 def solution_of(source: NotebookNode) -> NotebookNode:

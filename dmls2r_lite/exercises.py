@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import os
+import textwrap
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -50,7 +50,11 @@ def check(
         Under nbgrader, if there is a problem.
     """
     __tracebackhide__ = True  # under nbgrader students see where their notebook stops, not this module
-    _report(name, _find_problem(function, arguments, expected, mistakes, tolerance))
+    try:
+        problem = _find_problem(function, arguments, expected, mistakes, tolerance)
+    except Exception as error:  # a result may be anything
+        problem = f"what it returns cannot be compared: {type(error).__name__}: {error}"
+    _report(name, problem)
 
 
 def check_that(name: str, statement: str, is_true: Callable[[], Any]) -> None:
@@ -71,7 +75,7 @@ def check_that(name: str, statement: str, is_true: Callable[[], Any]) -> None:
         Under nbgrader, if it is not.
     """
     __tracebackhide__ = True
-    value, problem = _call(is_true, ())
+    value, problem = _call(lambda: bool(is_true()), ())
     _report(name, problem or (None if value else f"this should be true, but is not: {statement}"))
 
 
@@ -90,6 +94,7 @@ def show_progress(n_tasks: int) -> None:
 
 def _report(name: str, problem: str | None) -> None:
     __tracebackhide__ = True
+    problem = textwrap.shorten(problem, 300) if problem else None  # one line, whatever a student returns
     _problems[name] = problem
     mark = "✓" if problem is None else "○" if problem == _OPEN else "✗"
     print(f"{mark} Task {name}" + (f" – {problem}" if problem else ""))
@@ -100,16 +105,16 @@ def _report(name: str, problem: str | None) -> None:
 def _call(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, str | None]:
     try:
         return function(*arguments), None
-    except NotImplementedError:
-        return None, _OPEN
     except AssertionError as error:  # of what a check does with an answer
         return None, str(error) or "an assertion fails"
-    except Exception as error:  # whatever a student's code may raise
+    except (Exception, SystemExit) as error:  # whatever a student's code may raise
         frames = traceback.extract_tb(error.__traceback__)
-        libraries = (os.path.dirname(os.__file__), "site-packages")
-        frame = [f for f in frames if not any(place in f.filename for place in libraries)][-1]
-        where = f"line {frame.lineno} of {frame.name}: {frame.line}" if frame.line else frame.name
-        return None, f"it stops with {type(error).__name__}: {error} ({where})"
+        elsewhere = (os.path.dirname(os.__file__), "site-packages", __file__)
+        frames_of_answer = [f for f in frames if not any(place in f.filename for place in elsewhere)]
+        if isinstance(error, NotImplementedError) and not str(error):  # PyTorch's have a message
+            return None, _OPEN
+        where = [f" (line {f.lineno} of {f.name}: {f.line})" for f in frames_of_answer if f.line][-1:]
+        return None, f"it stops with {type(error).__name__}: {error}{''.join(where)}"
 
 
 def _find_problem(
@@ -123,11 +128,12 @@ def _find_problem(
     got, problem = _call(function, given)
     if problem:
         return problem
-    names = list(inspect.signature(function).parameters)
+    code = getattr(function, "__code__", None)  # of a function, not of what only behaves like one
+    names = code.co_varnames if code else [f"number {number}" for number in range(1, len(given) + 1)]
     for name, before, after in zip(names, arguments, given, strict=False):
-        if isinstance(before, torch.Tensor | np.ndarray | pd.DataFrame | pd.Series | list | dict) and (
-            _difference(after, before, 0.0)
-        ):
+        if isinstance(
+            before, torch.Tensor | np.ndarray | pd.DataFrame | pd.Series | list | tuple | dict
+        ) and (_difference(after, before, 0.0)):
             return f"it changes its input {name}: work on a copy"
     problem = _difference(got, expected, tolerance)
     if problem:
@@ -181,7 +187,7 @@ def _as_array(value: Any) -> np.ndarray:
 def _array_difference(got: np.ndarray, expected: np.ndarray, tolerance: float) -> str | None:
     if got.shape != expected.shape:
         return f"shape {expected.shape} expected, got {got.shape}"
-    if (got.dtype == bool) != (expected.dtype == bool):
+    if (got.dtype == bool) != (expected.dtype == bool) or (got.dtype.kind == "c" != expected.dtype.kind):
         return f"entries of type {expected.dtype} expected, got {got.dtype}"
     if expected.dtype.kind not in "biufc" or got.dtype.kind not in "biufc":
         wrong = ~((got == expected) | (pd.isna(got) & pd.isna(expected)))

@@ -278,7 +278,7 @@ def _draw_costs(
     ax: Axes, distances: Sequence[np.ndarray], boundary: float, margin: float, temperature: float
 ) -> list[float]:
     """Cost against distance with one anchor's sets on it, as large as they weigh; return both losses."""
-    d = np.linspace(0, max(2.0, *(part.max() for part in distances)), 200)
+    d = np.linspace(0, max(2.0, 1.1 * boundary, *(part.max() for part in distances)), 200)
     losses = []
     for part, (label, marker, color, line, sign, limit) in zip(
         distances,
@@ -390,8 +390,8 @@ def trials_explorer(trials: pd.DataFrame, units: Mapping[str, str], start: Mappi
         places = np.arange(len(rows))
         better, worse = rows["high"] < 0, rows["low"] > 0
         for chosen, color, marker, label in (
-            (better, "C0", "o", f"{method} better"),
-            (worse, "C1", "s", f"{method} worse"),
+            (better, "C0", "o", "lower error"),
+            (worse, "C1", "s", "higher error"),
             (~better & ~worse, "0.35", "D", "interval holds zero"),
         ):
             part = rows[chosen]

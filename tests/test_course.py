@@ -103,16 +103,28 @@ def test_making_it_again_keeps_what_others_made(course, tmp_path):
     submission.parent.mkdir(parents=True)
     submission.write_text("hers")
     (folder / "nbgrader_config.py").write_text("# mine")
-    (folder / "solutions" / "old.ipynb").touch()
+    (folder / "solutions" / "mine.ipynb").touch()
+    (folder / "source" / "data.csv").touch()
     (folder / "source" / FIRST / f"{FIRST}.ipynb").write_text("changed by the teacher")
     assert CliRunner().invoke(cli.main, ["course", str(folder)]).exit_code == 0
     assert submission.read_text() == "hers"
     assert (folder / "nbgrader_config.py").read_text() == "# mine"
-    assert not (folder / "solutions" / "old.ipynb").exists()
+    assert (folder / "solutions" / "mine.ipynb").exists()
+    assert (folder / "source" / "data.csv").exists()
     assert (folder / "release" / FIRST / f"{FIRST}.ipynb").exists()
-    assert (folder / "source.earlier-1" / FIRST / f"{FIRST}.ipynb").read_text() == "changed by the teacher"
+    assert (folder / "source.earlier-1" / f"{FIRST}.ipynb").read_text() == "changed by the teacher"
     assert read(folder / "source" / FIRST / f"{FIRST}.ipynb") == read(source_of(FIRST))
     assert not (folder / "source.earlier-2").exists()
+
+
+def test_refuses_a_folder_that_is_no_course(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    refused = CliRunner().invoke(cli.main, ["course", str(tmp_path)])
+    assert refused.exit_code == 1
+    assert "holds other things than a course" in refused.output
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+    refused = CliRunner().invoke(cli.main, ["course", str(tmp_path / "a[1]")])
+    assert "must not hold any of [ ] { } * ?" in refused.output
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -176,6 +188,25 @@ def test_submissions_that_misbehave(course):
     submit_with("edited", edit_test)
     submit_with("deleted", delete_test)
     submit_with("deleted_much", delete_answer_and_tests)
+
+    def copy_a_cell(nb):
+        copied = nbformat.from_dict(nb.cells[index_of(nb, test)])
+        copied.id = "copied"
+        nb.cells.append(copied)
+
+    def hide_builtins(nb):
+        cell = nb.cells[index_of(nb, answer)]
+        cell.source = f"from torch import *\n\nsum = 0\nlist = [1]\n{cell.source}"
+
+    def warn(nb):
+        cell = nb.cells[index_of(nb, answer)]
+        cell.source = cell.source.replace(
+            "    ### BEGIN", "    import warnings\n\n    warnings.warn('slow')\n    ### BEGIN"
+        )
+
+    submit_with("warns", warn)
+    submit_with("copied", copy_a_cell)
+    submit_with("hidden_builtins", hide_builtins)
     submit_with("well_behaved", lambda nb: None)
     scores = autograde(course, FIRST)
 
@@ -191,8 +222,9 @@ def test_submissions_that_misbehave(course):
         "deleted_much",
     )
     assert {student: scores[student] for student in misbehaving} == dict.fromkeys(misbehaving, one_lost)
-    assert scores["well_behaved"] == points
-    for student in (*misbehaving, "well_behaved"):
+    harmless = ("warns", "copied", "hidden_builtins", "well_behaved")
+    assert {student: scores[student] for student in harmless} == dict.fromkeys(harmless, points)
+    for student in (*misbehaving, *harmless):
         print(f"{FIRST}  {student}: {sum(scores[student].values()):g} of {sum(points.values())}")
     graded = read(course / "autograded" / "endless" / FIRST / f"{FIRST}.ipynb")
     (error,) = graded.cells[index_of(graded, test)].outputs

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+import sys
 from pathlib import Path
 
 import nbformat
@@ -63,6 +64,18 @@ def changing(x):
         (lambda x: 1e9, float("inf"), "inf expected, got 1e+09"),
         (lambda x: float("nan"), 1.0, "it is NaN"),
         (lambda x: x.sum(), 2.0, "a number expected, got a tensor of shape ()"),
+        (
+            lambda x: torch.tensor([1 + 5j, 1]),
+            torch.ones(2),
+            "entries of type float32 expected, got complex64",
+        ),
+        (lambda x: x.to_sparse(), torch.ones(2), "what it returns cannot be compared: "),
+        (lambda: 1, 1, "takes 0 positional arguments but 1 was given"),
+        (3, 1, "'int' object is not callable"),
+        (torch.sum, torch.tensor(2.0), "✓"),
+        (lambda x: torch.arange(3).softmax(0), torch.ones(2), "it stops with NotImplementedError: "),
+        (lambda x: sys.exit(), torch.ones(2), "it stops with SystemExit"),
+        (lambda x: list(range(100_000)), True, "True expected, got [0, 1, 2,"),
         (lambda x: "2", 2, "a number expected, got a str"),
         (lambda x: True, False, "False expected, got True"),
         (lambda x: 0, None, "None expected, got 0"),
@@ -79,7 +92,9 @@ def changing(x):
 )
 def test_feedback_says_what_is_wrong(function, expected, words, capsys):
     mistakes = [(-torch.ones(2), "the sign is wrong")]
-    assert words in feedback(capsys, function, torch.ones(2), expected=expected, mistakes=mistakes)
+    line = feedback(capsys, function, torch.ones(2), expected=expected, mistakes=mistakes)
+    assert words in line
+    assert len(line) < 350
 
 
 def test_tolerance_is_relative_for_large_numbers(capsys):
@@ -101,10 +116,13 @@ def test_statements(capsys):
     check_that("2: sign", "it is positive", lambda: 1 > 0)
     check_that("2: size", "it is small", lambda: False)
     check_that("3: later", "it exists", lambda: unsolved(1))
+    check_that("3: all", "they are", lambda: np.ones(2) == 1)
     assert capsys.readouterr().out.splitlines() == [
         "✓ Task 2: sign",
         "✗ Task 2: size – this should be true, but is not: it is small",
         "○ Task 3: later – not solved yet",
+        "✗ Task 3: all – it stops with ValueError: The truth value of an array with more than one element is "
+        "ambiguous. Use a.any() or a.all()",
     ]
     check_that("1: a", "it is so", lambda: True)
     show_progress(4)
