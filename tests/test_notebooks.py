@@ -169,7 +169,7 @@ def test_headings_are_in_order(path):
 
 @each_notebook
 def test_leaves_no_widgets(path):
-    assert not re.search("widget|jupyter-widgets", path.read_text())
+    assert not re.search(r'vnd\.jupyter\.widget|"widgets":', path.read_text())  # views and state
 
 
 def test_all_notebooks_are_small_enough_to_read_on_the_web():
