@@ -28,7 +28,7 @@ from nbgrader.preprocessors import (
     OverwriteKernelspec,
     SaveAutoGrades,
 )
-from traitlets import Bool, Unicode
+from traitlets import Bool, Integer, Unicode
 from traitlets.config import Config
 
 CONFIG = """\
@@ -78,11 +78,11 @@ class ExecuteAll(Execute):
     """Execute every cell, also after one that never ends or ends its kernel.
 
     Such a cell counts as failed. The others are executed once more without it, in a fresh kernel. After
-    `MAX_FATAL` such cells, what has not been executed counts as failed too. Before each test, names in the
+    `max_fatal` such cells, what has not been executed counts as failed too. Before each test, names in the
     notebook that hide Python's own, such as ``sum = 0``, are removed: tests use them.
     """
 
-    MAX_FATAL = 8  # more than a set has tests
+    max_fatal = Integer(8).tag(config=True)  # by default more than a set has tests
     UNHIDE = (
         "import builtins\n"
         "for _name in set(dir(builtins)) & set(globals()):\n"
@@ -106,7 +106,7 @@ class ExecuteAll(Execute):
                 too_long = isinstance(error, CellTimeoutError)
                 reason = f"no end within {self.timeout} seconds" if too_long else "it has ended Python"
                 self._fatal[self._index] = reason
-                if len(self._fatal) == self.MAX_FATAL:
+                if len(self._fatal) >= self.max_fatal:
                     for index in range(self._index + 1, len(nb.cells)):
                         self._fatal[index] = "not executed: too many cells before it did not end"
 
@@ -114,6 +114,8 @@ class ExecuteAll(Execute):
         self, cell: NotebookNode, resources: dict[str, Any], index: int
     ) -> tuple[NotebookNode, dict[str, Any]]:
         """Execute one cell, unless it is known to be fatal."""
+        if cell.cell_type != "code":
+            return cell, resources
         self._index = index
         if index not in self._fatal:
             is_test = cell.metadata.get("nbgrader", {}).get("grade", False)

@@ -150,7 +150,8 @@ def test_solved_empty_and_wrong_submissions(course, name):
 
 def test_submissions_that_misbehave(course):
     config = course / "nbgrader_config.py"
-    config.write_text(config.read_text().replace("timeout = 60", f"timeout = {SECONDS}"))
+    faster = config.read_text().replace("timeout = 60", f"timeout = {SECONDS}")
+    config.write_text(f"{faster}c.ExecuteAll.max_fatal = 2\n")
     points = full_points(FIRST)
     answer, test = "asymmetry", "test-asymmetry"
     head = "def asymmetry(estimates):\n"
@@ -198,12 +199,16 @@ def test_submissions_that_misbehave(course):
         cell = nb.cells[index_of(nb, answer)]
         cell.source = f"from torch import *\n\nsum = 0\nlist = [1]\n{cell.source}"
 
+    def fall_silent(nb):  # no cell after it gets a reply
+        nb.cells[index_of(nb, "recover-targets")].source = "import sys\n\nsys.stdout = None"
+
     def warn(nb):
         cell = nb.cells[index_of(nb, answer)]
         cell.source = cell.source.replace(
             "    ### BEGIN", "    import warnings\n\n    warnings.warn('slow')\n    ### BEGIN"
         )
 
+    submit_with("silent", fall_silent)
     submit_with("warns", warn)
     submit_with("copied", copy_a_cell)
     submit_with("hidden_builtins", hide_builtins)
@@ -222,6 +227,7 @@ def test_submissions_that_misbehave(course):
         "deleted_much",
     )
     assert {student: scores[student] for student in misbehaving} == dict.fromkeys(misbehaving, one_lost)
+    assert scores["silent"] == dict.fromkeys(points, 0)
     harmless = ("warns", "copied", "hidden_builtins", "well_behaved")
     assert {student: scores[student] for student in harmless} == dict.fromkeys(harmless, points)
     for student in (*misbehaving, *harmless):
