@@ -263,9 +263,7 @@ def course(folder: Path) -> None:
         from .course import build_course
     except ModuleNotFoundError as error:
         raise click.ClickException(f'{error.name} is missing: pip install "dmls2r-lite[course]"') from error
-    package = Path(__file__).resolve().parent
-    candidates = [parent / "notebooks" / "exercises" / "source" for parent in (package.parent, package)]
-    source = next(filter(Path.is_dir, candidates))
+    source = _find_notebooks(None, ())[0].parent / "exercises" / "source"
     try:
         releases = build_course(source, folder)
     except (OSError, ValueError, RuntimeError) as error:

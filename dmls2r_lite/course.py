@@ -171,10 +171,8 @@ def build_course(source: Path, course: Path) -> list[Path]:
     RuntimeError
         If nbgrader cannot make a release.
     """
-    if set("[]{}*?") & set(str(course.resolve())):
-        raise ValueError(
-            f"the path of a course must not hold any of [ ] {{ }} * ?, got {course}"
-        )  # for nbgrader
+    if set("[]{}*?") & set(str(course.resolve())):  # nbgrader takes them for patterns
+        raise ValueError(f"the path of a course must not hold any of [ ] {{ }} * ?, got {course}")
     config = course / "nbgrader_config.py"
     if course.exists() and any(course.iterdir()) and not config.exists():
         raise ValueError(f"{course} holds other things than a course: give a new folder")

@@ -280,17 +280,14 @@ def _draw_costs(
     """Cost against distance with one anchor's sets on it, as large as they weigh; return both losses."""
     d = np.linspace(0, max(2.0, 1.1 * boundary, *(part.max() for part in distances)), 200)
     losses = []
-    for part, (label, marker, color, line, sign, limit) in zip(
-        distances,
-        (("positives", "^", "C0", "-", 1, boundary - margin), ("negatives", "v", "C1", "--", -1, boundary)),
-        strict=True,
-    ):
+    looks = (("^", "C0", "-", 1, boundary - margin), ("v", "C1", "--", -1, boundary))
+    for part, (marker, color, line, sign, limit) in zip(distances, looks, strict=True):
         cost = np.maximum(sign * (part - limit), 0)
         violation = temperature * sign * part
         weight = np.exp(violation - violation.max())
         weight /= weight.sum()
         ax.plot(d, np.maximum(sign * (d - limit), 0), line, color=color)
-        ax.scatter(part, cost, s=25 + 200 * weight, marker=marker, color=color, alpha=0.7, label=label)
+        ax.scatter(part, cost, s=25 + 200 * weight, marker=marker, color=color, alpha=0.7)
         losses.append(float(weight @ cost))
     ax.axvline(boundary, color="0.4", linestyle=":", linewidth=1)
     ax.axvline(boundary - margin, color="0.4", linestyle="-.", linewidth=1)

@@ -83,9 +83,8 @@ def to_html(nb: nbformat.NotebookNode, title: str, source: Path) -> str:
     """The notebook as a page, with links to what lies in the folder `source` that it comes from."""
     captions = describe_figures(nb)
     html, _ = HTMLExporter().from_notebook_node(nb, resources={"metadata": {"name": title}})
-    first, *others = html.split(
-        f'alt="{NO_CAPTION}"'
-    )  # nbconvert's template does not ask for alternative texts
+    # nbconvert's template does not ask for alternative texts.
+    first, *others = html.split(f'alt="{NO_CAPTION}"')
     if len(others) == len(captions):  # else some images come from elsewhere
         html = first + "".join(
             f'alt="{escape(caption)}"{rest}' for caption, rest in zip(captions, others, strict=True)
