@@ -7,7 +7,7 @@ UNSTABLE = metadata.papermill metadata.language_info.version cell.metadata.paper
 
 define FINISH_NOTEBOOKS
 import base64, glob, nbformat, pathlib
-from dmls2r_lite.report import describe_figures, key_figure
+from dmls2r_lite.command.pages import describe_figures, key_figure
 for path in glob.glob("$(NOTEBOOKS)"):
     nb = nbformat.read(path, as_version=4)
     describe_figures(nb)

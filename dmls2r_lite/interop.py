@@ -14,8 +14,8 @@ from sklearn.metrics import mean_absolute_error
 from sklearn.utils import check_random_state, check_scalar
 from torch import Tensor
 
-from .estimators import is_labeled
-from .training import MetricLoss
+from .base import is_labeled
+from .losses import MetricLoss
 
 
 class LabeledKFold:

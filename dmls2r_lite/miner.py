@@ -2,13 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 import torch
 from torch import Tensor
 
+from .model import SiameseNetwork
+
+Miner = Callable[[SiameseNetwork, Tensor, Tensor, int], tuple[Tensor, Tensor]]
 MiningMode = Literal["absolute", "signed"]
+
+
+@torch.no_grad()
+def mine(
+    network: SiameseNetwork, x_anchors: Tensor, x_unlabeled: Tensor, k: int, mode: MiningMode = "absolute"
+) -> tuple[Tensor, Tensor]:
+    """Positives and negatives of each anchor by the network's own estimates (Algorithm 1).
+
+    One sort, O(M log M), if the network is separable and targets are numbers; else O(N M), with
+    ``network.max_pairs`` differences in memory. Unlabeled samples are encoded in blocks, each moved to
+    the device of the anchors, so they may lie elsewhere.
+
+    Parameters
+    ----------
+    network : SiameseNetwork
+    x_anchors : Tensor of shape (N, ...)
+    x_unlabeled : Tensor of shape (M, ...)
+    k, mode
+        As in `mine_positives_negatives`.
+
+    Returns
+    -------
+    positives, negatives : Tensor of int64, shape (N, k)
+        Rows of `x_unlabeled`.
+    """
+    device, z_anchors = x_anchors.device, network.encoder(x_anchors)
+    if network.is_separable and (g_anchors := network.head.scores(z_anchors)[0]).ndim == 1:
+        h_unlabeled = g_anchors.new_empty(len(x_unlabeled))
+        for start in range(0, len(x_unlabeled), network.max_pairs):
+            rows = slice(start, start + network.max_pairs)
+            # A list of small results between large temporary ones would fragment the memory, by gigabytes.
+            h_unlabeled[rows] = network.scores(x_unlabeled[rows].to(device))[1]
+        return mine_from_scores(g_anchors, h_unlabeled, k, mode)
+    blocks = x_unlabeled.split(max(1, network.max_pairs // len(x_anchors)))
+    chunks = (network.compare_codes(z_anchors, network.encoder(rows.to(device))) for rows in blocks)
+    return mine_by_chunks(chunks, len(x_unlabeled), k, mode)
 
 
 def mine_positives_negatives(

@@ -14,130 +14,13 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
-from .losses import pairwise_similarity_loss, pairwise_similarity_loss_all_pairs, ranked_list_loss
-from .miner import MiningMode, mine_by_chunks, mine_from_scores
+from .losses import MetricLoss, all_pairs_loss, pairs_from_numbers, pairwise_similarity_loss, ranked_list_loss
+from .miner import Miner, mine
 from .model import SiameseNetwork
+from .schedules import Schedule, alternate
 
-Schedule = Callable[[int], Iterable[str]]
-Miner = Callable[[SiameseNetwork, Tensor, Tensor, int], tuple[Tensor, Tensor]]
-MetricLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 Callback = Callable[[SiameseNetwork, dict[str, Any]], None]
-
-
-def alternate(n_epochs: int) -> list[str]:
-    """The paper's schedule: one epoch of each step in turn, `n_epochs` of each."""
-    return ["pairwise", "metric"] * n_epochs
-
-
-def alternate_pairwise_last(n_epochs: int) -> list[str]:
-    """Like `alternate`, without the last metric epoch: the head has the last word."""
-    return alternate(n_epochs)[:-1]
-
-
-def pairwise_only(n_epochs: int) -> list[str]:
-    """The paper's ablation: the first step alone."""
-    return ["pairwise"] * n_epochs
-
-
-def joint(n_epochs: int) -> list[str]:
-    """The sum of both losses in every gradient step, which the paper argues against."""
-    return ["joint"] * n_epochs
-
-
-def sequential(n_epochs: int) -> list[str]:
-    """All epochs of the first step, then all of the second."""
-    return ["pairwise"] * n_epochs + ["metric"] * n_epochs
-
-
-def sequential_metric_first(n_epochs: int) -> list[str]:
-    """All epochs of the second step, mined by a network that has learned nothing, then all of the first."""
-    return ["metric"] * n_epochs + ["pairwise"] * n_epochs
-
-
-SCHEDULES: dict[str, Schedule] = {
-    schedule.__name__: schedule
-    for schedule in (
-        alternate,
-        alternate_pairwise_last,
-        pairwise_only,
-        joint,
-        sequential,
-        sequential_metric_first,
-    )
-}
-
-
-def all_pairs_loss(network: SiameseNetwork, x: Tensor, y: Tensor) -> Tensor:
-    """Eq. 2 over all ordered pairs: in O(N) if the network is separable, else by blocks of pairs.
-
-    Blocks are recomputed in the backward pass, so memory stays bounded by ``network.max_pairs``.
-
-    Parameters
-    ----------
-    network : SiameseNetwork
-    x : Tensor of shape (N, ...)
-    y : Tensor of shape (N,) or (N, t)
-
-    Returns
-    -------
-    Tensor
-        A scalar.
-    """
-    if network.is_separable:
-        return pairwise_similarity_loss_all_pairs(*network.scores(x), y)
-    z, n = network.encoder(x), len(y)
-
-    def block_loss(numbers: Tensor) -> Tensor:
-        i, j = pairs_from_numbers(numbers, n)
-        return pairwise_similarity_loss(network.head(z[i], z[j]), y[i] - y[j]) * len(numbers)
-
-    blocks = torch.arange(n * (n - 1), device=x.device).split(network.max_pairs)
-    total = sum(checkpoint(block_loss, numbers, use_reentrant=False) for numbers in blocks)
-    return torch.as_tensor(total) / (n * (n - 1))
-
-
-def pairs_from_numbers(numbers: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """Number the N(N-1) ordered pairs with i != j row by row; return i and j of the given numbers."""
-    i, rest = numbers // (n - 1), numbers % (n - 1)
-    return i, rest + (rest >= i).long()
-
-
-@torch.no_grad()
-def mine(
-    network: SiameseNetwork, x_anchors: Tensor, x_unlabeled: Tensor, k: int, mode: MiningMode = "absolute"
-) -> tuple[Tensor, Tensor]:
-    """Positives and negatives of each anchor by the network's own estimates (Algorithm 1).
-
-    One sort, O(M log M), if the network is separable and targets are numbers; else O(N M), with
-    ``network.max_pairs`` differences in memory. Unlabeled samples are encoded in blocks, each moved to
-    the device of the anchors, so they may lie elsewhere.
-
-    Parameters
-    ----------
-    network : SiameseNetwork
-    x_anchors : Tensor of shape (N, ...)
-    x_unlabeled : Tensor of shape (M, ...)
-    k, mode
-        As in `mine_positives_negatives`.
-
-    Returns
-    -------
-    positives, negatives : Tensor of int64, shape (N, k)
-        Rows of `x_unlabeled`.
-    """
-    device, z_anchors = x_anchors.device, network.encoder(x_anchors)
-    if network.is_separable and (g_anchors := network.head.scores(z_anchors)[0]).ndim == 1:
-        h_unlabeled = g_anchors.new_empty(len(x_unlabeled))
-        for start in range(0, len(x_unlabeled), network.max_pairs):
-            rows = slice(start, start + network.max_pairs)
-            # A list of small results between large temporary ones would fragment the memory, by gigabytes.
-            h_unlabeled[rows] = network.scores(x_unlabeled[rows].to(device))[1]
-        return mine_from_scores(g_anchors, h_unlabeled, k, mode)
-    blocks = x_unlabeled.split(max(1, network.max_pairs // len(x_anchors)))
-    chunks = (network.compare_codes(z_anchors, network.encoder(rows.to(device))) for rows in blocks)
-    return mine_by_chunks(chunks, len(x_unlabeled), k, mode)
 
 
 def train(

@@ -7,8 +7,8 @@ import nbformat
 import pytest
 from click.testing import CliRunner
 
-from dmls2r_lite import cli
-from dmls2r_lite.report import NO_CAPTION, collect_results
+from dmls2r_lite.command import cli
+from dmls2r_lite.command.pages import NO_CAPTION, collect_results
 
 PATHS = sorted((Path(__file__).parents[1] / "notebooks").glob(cli.NUMBERED))
 

@@ -22,7 +22,7 @@ import dmls2r_lite.estimators
 from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.model import LinearPairHead, make_encoder
-from dmls2r_lite.placebos import mine_swapped, null_loss
+from dmls2r_lite.rivals.placebos import mine_swapped, null_loss
 
 SCALINGS = ["minmax", "standard", "none"]
 

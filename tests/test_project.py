@@ -15,12 +15,13 @@ import pandas as pd
 import pytest
 import yaml
 
-from dmls2r_lite.benchmark import read_trials, shipped_trials
+from dmls2r_lite.command.pages import key_figure
 from dmls2r_lite.data import load_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
-from dmls2r_lite.evaluation import paper_tables, plain_models, run_trials
-from dmls2r_lite.report import key_figure
-from dmls2r_lite.reproduction import count_claims
+from dmls2r_lite.rivals.plain import plain_models
+from dmls2r_lite.study.benchmark import read_trials, shipped_trials
+from dmls2r_lite.study.reproduction import count_claims, paper_tables
+from dmls2r_lite.study.trials import run_trials
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -33,7 +34,7 @@ CONDA_NAMES = {  # where conda-forge's differs; -base and -core come without wha
 
 
 def read_dataset_file(name):
-    return pd.read_csv(ROOT / "dmls2r_lite" / "datasets" / name)
+    return pd.read_csv(ROOT / "dmls2r_lite" / "study" / "results" / name)
 
 
 def parse(requirement):
@@ -69,7 +70,7 @@ def test_imports_are_declared():
     """pyproject.toml names whatever the package imports, even where another requirement brings it."""
     extras = {"course.py": "course", "explorers.py": "lab"}  # whose imports only an extra brings
     providers = metadata.packages_distributions()
-    for path in (ROOT / "dmls2r_lite").glob("*.py"):
+    for path in (ROOT / "dmls2r_lite").rglob("*.py"):
         requirements = list(PROJECT["dependencies"])
         if path.name in extras:
             requirements += PROJECT["optional-dependencies"][extras[path.name]]
@@ -110,7 +111,7 @@ def test_ci_runs_what_a_developer_runs():
 def test_template_is_part_of_the_package():
     """The wheel holds every file in the package's folder, but git holds only what is not ignored."""
     ignored = subprocess.run(
-        ["git", "check-ignore", "dmls2r_lite/index.html.jinja", "dmls2r_lite/datasets/boston.csv"],
+        ["git", "check-ignore", "dmls2r_lite/command/index.html.jinja", "dmls2r_lite/data/files/boston.csv"],
         cwd=ROOT,
         capture_output=True,
         text=True,

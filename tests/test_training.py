@@ -11,10 +11,12 @@ from torch import nn
 from torch.testing import assert_close
 
 from dmls2r_lite import training
-from dmls2r_lite.losses import ranked_list_loss
+from dmls2r_lite.losses import all_pairs_loss, pairs_from_numbers, ranked_list_loss
+from dmls2r_lite.miner import mine
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
-from dmls2r_lite.placebos import mine_random, mine_swapped, null_loss
-from dmls2r_lite.training import SCHEDULES, all_pairs_loss, alternate, mine, pairs_from_numbers, train
+from dmls2r_lite.rivals.placebos import mine_random, mine_swapped, null_loss
+from dmls2r_lite.schedules import SCHEDULES, alternate
+from dmls2r_lite.training import train
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 N, M = 7, 12

@@ -13,9 +13,9 @@ from pathlib import Path
 import click
 import pandas as pd
 
-from dmls2r_lite.benchmark import TIME, all_methods, read_trials
+from dmls2r_lite.study.benchmark import TIME, all_methods, read_trials
 
-DATASETS = Path(__file__).parents[2] / "dmls2r_lite" / "datasets"
+DATASETS = Path(__file__).parents[2] / "dmls2r_lite" / "study" / "results"
 
 
 @click.command()

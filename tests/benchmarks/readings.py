@@ -23,7 +23,7 @@ from scipy.stats import wilcoxon
 
 from dmls2r_lite.data import Dataset, load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
-from dmls2r_lite.placebos import null_loss
+from dmls2r_lite.rivals.placebos import null_loss
 
 RAW = {"target_scaling": "none", "embedding": "raw"}
 READINGS: dict[str, dict] = {

@@ -1,0 +1,118 @@
+"""What all estimators share: checks of their input, seeds, scaling."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import (
+    BaseEstimator,
+    RegressorMixin,
+    TransformerMixin,
+)
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
+from sklearn.utils import check_array, check_random_state, check_scalar, column_or_1d
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+if TYPE_CHECKING:
+    import torch
+
+Scaling = Literal["minmax", "standard", "none"]
+
+
+def make_scaler(scaling: Scaling) -> TransformerMixin:
+    """The scaler of that name: [0, 1] over what it is fitted on, mean 0 and variance 1, or none.
+
+    Raises
+    ------
+    ValueError
+        If `scaling` is unknown.
+    """
+    scalers = {"minmax": MinMaxScaler, "standard": StandardScaler, "none": FunctionTransformer}
+    if scaling not in scalers:
+        raise ValueError(f"scaling must be one of {', '.join(scalers)}, got {scaling!r}")
+    return scalers[scaling]().set_output(transform="default")
+
+
+class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
+    """Base of regressors whose `fit` takes unlabeled samples too: rows with y = NaN."""
+
+    def _validate_training_set(
+        self, X: ArrayLike, y: ArrayLike, any_shape: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Check X and y; unlike scikit-learn's own check, y may hold NaN (but 2 numbers at least).
+
+        With `any_shape` a sample may have more than one dimension, and a target may be a vector.
+        """
+        X_checked = np.asarray(
+            validate_data(self, X, dtype=_dtypes(any_shape), ensure_min_samples=2, allow_nd=any_shape)
+        )
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        y = check_array(
+            y,
+            ensure_2d=False,
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+            input_name="y",
+            estimator=self,
+        )
+        is_vector = any_shape and np.ndim(y) == 2 and np.shape(y)[1] > 1
+        y_checked = np.asarray(y) if is_vector else column_or_1d(y, warn=True)
+        check_consistent_length(X_checked, y_checked)
+        labeled = is_labeled(y_checked)
+        if (known := np.isfinite(y_checked)).ndim == 2 and (known.any(axis=1) != labeled).any():
+            row = int((known.any(axis=1) != labeled).argmax())
+            raise ValueError(
+                f"a target vector must be known or NaN as a whole, got {y_checked[row]} in row {row}"
+            )
+        if labeled.sum() < 2:
+            raise ValueError(f"y must hold at least 2 targets that are not NaN, got {labeled.sum()}")
+        return X_checked, y_checked
+
+    def _validate_rows(self, X: ArrayLike, any_shape: bool = False) -> np.ndarray:
+        """Check rows to predict against those of `fit`."""
+        return np.asarray(validate_data(self, X, dtype=_dtypes(any_shape), reset=False, allow_nd=any_shape))
+
+
+def _dtypes(any_shape: bool) -> list[type]:
+    """Where arrays may be large and mapped from a file, float32 stays: a copy would fill the memory."""
+    return [np.float64, np.float32] if any_shape else [np.float64]
+
+
+@contextmanager
+def seeded_torch(
+    random_state: int | np.random.RandomState | None, device: torch.device | None = None
+) -> Iterator[int]:
+    """All of PyTorch's draws (weights, dropout) come from a seed in here, and the user's generator rests."""
+    import torch  # here, because `data` and `study` do without it
+
+    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    with torch.random.fork_rng(devices=[device] if device is not None and device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield seed
+
+
+def is_labeled(y: np.ndarray) -> np.ndarray:
+    """Which targets, numbers (n,) or vectors (n, t), are known."""
+    return np.isfinite(y).reshape(len(y), -1).all(axis=1)
+
+
+def _check_counts(estimator: SemiSupervisedRegressor, *names: str) -> None:
+    for name in names:
+        check_scalar(getattr(estimator, name), name, numbers.Integral, min_val=1)
+
+
+def _check_above_zero(estimator: SemiSupervisedRegressor, *names: str) -> None:
+    for name in names:
+        check_scalar(getattr(estimator, name), name, numbers.Real, min_val=0, include_boundaries="neither")
+
+
+def _check_neighbors(n_neighbors: int, n_labeled: int) -> None:
+    check_scalar(n_neighbors, "n_neighbors", numbers.Integral, min_val=1)
+    if n_neighbors > n_labeled:
+        raise ValueError(f"n_neighbors must not exceed the number of labels, {n_labeled}, got {n_neighbors}")

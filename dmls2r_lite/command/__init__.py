@@ -1,0 +1,1 @@
+"""The `dmls2r` command."""

@@ -1,0 +1,301 @@
+"""Notebooks through papermill: run, skip what is done, keep what went wrong, lose nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import platform
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import click
+import nbformat
+from filelock import FileLock, Timeout
+from papermill import PapermillExecutionError, execute_notebook
+
+from .pages import (
+    GLOSSARY,
+    align,
+    collect_results,
+    format_results,
+    glossary_to_html,
+    is_index,
+    make_index,
+    read_record,
+    to_html,
+)
+
+PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "dmls2r-lite")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One notebook for one dataset.
+
+    Attributes
+    ----------
+    dataset : str
+        Its name, also that of its folder.
+    source : str
+        The same, or the path of a file.
+    target : str
+        With its unit.
+    notebook : Path
+    injected : dict
+        The parameters that replace the notebook's defaults.
+    parameters : dict
+        All parameters of the notebook.
+    """
+
+    dataset: str
+    source: str
+    target: str
+    notebook: Path
+    injected: dict[str, Any]
+    parameters: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Of the notebook."""
+        return self.notebook.stem
+
+    def fingerprint(self) -> str:
+        """Of all that decides what comes out: parameters, notebook, package and versions."""
+        cells = nbformat.read(self.notebook, as_version=4).cells
+        files = [path for path in Path(__file__).parents[1].rglob("*") if path.suffix in (".py", ".csv")]
+        code = [path.read_text(encoding="utf-8") for path in sorted(files)]
+        status = os.stat(self.source) if self.source != self.dataset else None
+        table = (status.st_size, status.st_mtime_ns) if status else None
+        text = [(cell.cell_type, cell.source) for cell in cells]
+        return _digest([self.parameters, text, code, versions(), table])
+
+
+def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
+    """Run the jobs and write notebooks, HTML, results and the index page.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+    output_dir : Path
+        Gets a folder per dataset, and ``index.html``.
+
+    Returns
+    -------
+    bool
+        Whether all notebooks ran to their end.
+    """
+    folders = {job.dataset: output_dir / job.dataset for job in jobs}
+    sources = dict.fromkeys((job.dataset, job.source) for job in jobs)
+    for (name, source), (other_name, other) in itertools.combinations(sources, 2):
+        if name == other_name:
+            raise click.ClickException(f"{source} and {other} would both be written to {output_dir / name}")
+    with ExitStack() as locks:
+        for folder in folders.values():
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                locks.enter_context(FileLock(folder / ".lock", timeout=0))
+            except Timeout as error:
+                raise click.ClickException(
+                    f"another run is writing to {folder}: wait for it, or give another --output-dir"
+                ) from error
+            for leftover in _ours_unfinished(folder, jobs):  # of a run that was killed
+                leftover.unlink(missing_ok=True)
+        index = output_dir / "index.html"
+        if not is_index(index):
+            _keep_foreign(index)
+        records = {
+            dataset: _open_record(folder, [job for job in jobs if job.dataset == dataset])
+            for dataset, folder in folders.items()
+        }
+        for job in jobs:
+            click.echo(f"{job.dataset}  {job.name} ... ", nl=False, err=True)
+            folder, record = folders[job.dataset], records[job.dataset]
+            if job.name in record["notebooks"]:
+                click.echo("done before", err=True)
+                continue
+            record["notebooks"][job.name] = _run_notebook(job, folder)
+            _write_record(folder, record)
+        for dataset, folder in folders.items():
+            records[dataset]["complete"] = True
+            _write_record(folder, records[dataset])
+        with FileLock(output_dir / ".lock"):
+            _write(output_dir / "index.html", make_index(output_dir))
+            glossary = jobs[0].notebook.with_name(f"{GLOSSARY}.md")
+            if glossary.exists():
+                _write(output_dir / f"{GLOSSARY}.html", glossary_to_html(glossary))
+
+    entries = [(job, records[job.dataset]["notebooks"][job.name]) for job in jobs]
+    rows = [("dataset", "notebook", "status", "seconds", "results")]
+    for job, entry in entries:
+        results = format_results(entry["results"], at_most=3)
+        rows.append((job.dataset, job.name, entry["status"], f"{entry['seconds']:.1f}", results))
+    click.echo("\n" + "\n".join(align(rows)))
+    click.echo(f"\nAll results: {output_dir / 'index.html'}")
+    return all(entry["status"] == "ok" for _, entry in entries)
+
+
+def _open_record(folder: Path, jobs: Sequence[Job]) -> dict[str, Any]:
+    """What results.json says, less the notebooks that are to run (again)."""
+    path = folder / "results.json"
+    old = read_record(path)
+    if old is None:
+        _keep_foreign(path)
+        old = {"notebooks": {}, "complete": True, "source": jobs[0].source}
+    if old["source"] != jobs[0].source:
+        raise click.ClickException(f"{folder} has the results of {old['source']}: give another --output-dir")
+
+    def is_done(job: Job) -> bool:
+        entry = old["notebooks"].get(job.name, {"status": "unknown"})
+        return (
+            not old["complete"]
+            and entry["status"] == "ok"
+            and entry["fingerprint"] == job.fingerprint()
+            and (folder / entry["path"]).exists()
+            and (folder / entry["html"]).exists()
+            and not is_edited(folder / entry["path"])
+        )
+
+    to_run = {job.name for job in jobs if not is_done(job)}
+    return {
+        "dataset": jobs[0].dataset,
+        "source": jobs[0].source,
+        "target": jobs[0].target,
+        "complete": False,  # until the whole run is
+        "versions": versions(),
+        "notebooks": {name: entry for name, entry in old["notebooks"].items() if name not in to_run},
+    }
+
+
+def _run_notebook(job: Job, folder: Path) -> dict[str, Any]:
+    """Execute a notebook, write it and its HTML, and return its entry in results.json."""
+    unfinished = folder.resolve() / f".unfinished-{job.name}.ipynb"
+    fingerprint = job.fingerprint()
+    failure: Exception | None = None
+    start = time.perf_counter()
+    try:
+        nb = execute_notebook(
+            papermill_path(job.notebook),
+            papermill_path(unfinished),
+            job.injected,
+            kernel_name="python3",
+            progress_bar=False,
+            cwd=job.notebook.parent,  # as in JupyterLab
+            extra_arguments=["--log-level=CRITICAL"],  # the kernel's log would appear in this terminal
+        )
+    except OSError:
+        raise
+    except Exception as error:  # a notebook can fail in many ways: the others shall run
+        failure, nb = error, nbformat.read(unfinished, as_version=4)
+    seconds = round(time.perf_counter() - start, 2)
+
+    name = f"{job.name}.partial" if failure else job.name
+    path, html = folder / f"{name}.ipynb", folder / f"{name}.html"
+    if not path.exists():
+        _keep_foreign(html)
+    _write(html, to_html(nb, name, job.notebook.resolve().parent))
+    moved_to = _move_aside(path) if is_edited(path) else None
+    nb.metadata["dmls2r_lite"] = {"digest": _digest_outputs(nb)}
+    nb.metadata["papermill"]["output_path"] = str(path)
+    nbformat.write(nb, unfinished)
+    os.replace(unfinished, path)
+    entry: dict[str, Any] = {
+        "status": "failed" if failure else "ok",
+        "path": path.name,
+        "html": html.name,
+        "seconds": seconds,
+        "given": {k: v for k, v in job.injected.items() if k not in ("dataset", "output_dir")},
+        "parameters": job.parameters,
+        "fingerprint": fingerprint,
+        "results": collect_results(nb),
+    }
+    if failure is None:
+        click.echo(f"{seconds:.1f} s", err=True)
+        earlier = folder / f"{job.name}.partial.ipynb"
+        if not is_edited(earlier):
+            earlier.unlink(missing_ok=True)
+            earlier.with_suffix(".html").unlink(missing_ok=True)
+    else:
+        if isinstance(failure, PapermillExecutionError):
+            entry["cell"] = failure.exec_count
+            entry["error"] = f"{failure.ename}: {failure.evalue}"
+        else:  # the kernel died, for example: no cell has the error, the last that was started is to blame
+            started = [cell for cell in nb.cells if cell.metadata.get("papermill", {}).get("start_time")]
+            entry["cell"] = sum(cell.cell_type == "code" for cell in started)
+            entry["error"] = f"{type(failure).__name__}: {failure}"
+        click.echo(f"failed after {seconds:.1f} s", err=True)
+        click.echo(f"    cell [{entry['cell']}]: {entry['error'].splitlines()[0]}\n    see {path}", err=True)
+    if moved_to:
+        click.echo(f"    {path.name} had been edited: that version is now {moved_to}", err=True)
+    return entry
+
+
+def is_edited(path: Path) -> bool:
+    """Whether a file differs from the notebook that was written there (or never was written by us)."""
+    if not path.exists():
+        return False
+    try:
+        nb = nbformat.read(path, as_version=4)
+    except Exception:  # not even a notebook any more
+        return True
+    return nb.metadata.get("dmls2r_lite", {}).get("digest") != _digest_outputs(nb)
+
+
+def _digest_outputs(nb: nbformat.NotebookNode) -> str:
+    """Of what a reader can change, in a form that opening and saving in JupyterLab leaves alone."""
+    content = []
+    for cell in nb.cells:
+        outputs = [
+            (output.get("text"), sorted(v for v in output.get("data", {}).values() if isinstance(v, str)))
+            for output in cell.get("outputs", [])
+        ]
+        content.append((cell.cell_type, cell.source, outputs))
+    return _digest(content)
+
+
+def _ours_unfinished(folder: Path, jobs: Sequence[Job]) -> list[Path]:
+    names = [f"{job.name}{part}" for job in jobs for part in (".ipynb", ".html", ".partial.html")]
+    return [folder / f".unfinished-{name}" for name in (*names, "results.json")]
+
+
+def _keep_foreign(path: Path) -> None:
+    """Move a file aside that stands where one of ours is to be written, and say so."""
+    if path.exists():
+        click.echo(f"{path} is not of this program: it is now {_move_aside(path)}", err=True)
+
+
+def _move_aside(path: Path) -> Path:
+    names = (path.with_name(f"{path.stem}.edited-{n}{path.suffix}") for n in itertools.count(1))
+    return path.rename(next(name for name in names if not name.exists()))
+
+
+def _write_record(folder: Path, record: dict[str, Any]) -> None:
+    record["notebooks"] = dict(sorted(record["notebooks"].items()))
+    _write(folder / "results.json", json.dumps(record, indent=2, allow_nan=False) + "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    """All or nothing: whoever looks sees the old file or the new one."""
+    unfinished = path.with_name(f".unfinished-{path.name}")
+    unfinished.write_text(text, encoding="utf-8")
+    os.replace(unfinished, path)
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of the packages that results depend on."""
+    return {"python": platform.python_version()} | {name: metadata.version(name) for name in PACKAGES}
+
+
+def papermill_path(path: Path) -> str:
+    """A path for papermill, which fills in what stands between braces."""
+    return str(path).replace("{", "{{").replace("}", "}}")
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()

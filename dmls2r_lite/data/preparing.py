@@ -1,0 +1,170 @@
+"""From a frame to numbers without gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+from sklearn.base import TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+
+from .reading import DAY_FIRST, MONTH_FIRST, parse_dates, without_zone
+
+MAX_CATEGORIES = 20  # 0/1 columns made of one column; rarer categories share the last of them
+EPOCH = pd.Timestamp(1970, 1, 1)
+
+
+def describe_columns(features: pd.DataFrame) -> pd.DataFrame:
+    """What each column holds, what `make_preprocessor` does with it, and what to look out for.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per column: `kind` (number, category, date or time), `missing` (rows without a value),
+        `distinct` (different values), `treatment`, `warning`. A treatment that starts with "left
+        out" means that the column does not take part.
+    """
+    rows = [_describe(features[column]) for column in features]
+    columns = ["kind", "missing", "distinct", "treatment", "warning"]
+    return pd.DataFrame(rows, index=features.columns.rename("column"), columns=columns)
+
+
+def _describe(column: pd.Series) -> tuple[str, int, int, str, str]:
+    n_missing, n_distinct, n_known = int(column.isna().sum()), column.nunique(), int(column.notna().sum())
+    warning = ""
+    if types.is_datetime64_any_dtype(column):
+        kind, treatment = "date", "days since 1970"
+    elif types.is_timedelta64_dtype(column):
+        kind, treatment = "time", "hours"
+    elif types.is_numeric_dtype(column) and not types.is_bool_dtype(column):
+        kind, treatment = "number", "kept"
+        if n_distinct == len(column) and (column % 1 == 0).all() and n_distinct > MAX_CATEGORIES:
+            warning = "whole numbers, different in every row: perhaps an identifier"
+    else:
+        n_levels = n_distinct + (n_missing > 0)
+        kind, treatment = "category", f"{min(n_levels, MAX_CATEGORIES)} columns of 0 and 1"
+        if n_levels > MAX_CATEGORIES:
+            treatment += f", one of them for the {n_levels - MAX_CATEGORIES + 1} rarest"
+    if n_distinct == 0:
+        treatment = "left out: no value in any row"
+    elif n_distinct == 1 and n_missing == 0:
+        treatment = "left out: the same in every row"
+    elif kind == "category" and n_distinct > max(MAX_CATEGORIES, n_known / 2):
+        treatment = "left out: text that hardly repeats"
+        warning = f"{n_distinct} different texts in {n_known} rows, perhaps an identifier"
+    elif n_missing:
+        gaps = "missing: a category of its own" if kind == "category" else "missing: the median"
+        treatment = f"{treatment}, {gaps}"
+    return kind, n_missing, n_distinct, treatment, warning
+
+
+def needs_preprocessing(features: pd.DataFrame) -> bool:
+    """Whether any column is not of numbers, or has gaps."""
+    return not all(types.is_float_dtype(dtype) for dtype in features.dtypes) or bool(
+        features.isna().any(axis=None)
+    )
+
+
+def make_preprocessor(features: pd.DataFrame) -> ColumnTransformer:
+    """Turn a table's columns into numbers without gaps, as `describe_columns` says; not fitted.
+
+    Fitted on training rows it can be used for any others: a category that these did not have counts
+    as a rare one or as none, a missing value gets the median of the training rows.
+
+    Parameters
+    ----------
+    features : pandas.DataFrame
+        Decides what kind each column is of.
+
+    Returns
+    -------
+    sklearn.compose.ColumnTransformer
+        Gives data frames. A category makes a column ``name=value``.
+    """
+    described = describe_columns(features)
+    kept = described[~described["treatment"].str.startswith("left out")]
+
+    def of_kind(kind: str) -> list[str]:
+        return kept.index[kept["kind"] == kind].tolist()
+
+    def by(function: Callable[[pd.DataFrame], pd.DataFrame], then: TransformerMixin) -> Pipeline:
+        return make_pipeline(FunctionTransformer(function, feature_names_out="one-to-one"), then)
+
+    median = SimpleImputer(strategy="median", keep_empty_features=True)
+    one_hot = OneHotEncoder(
+        max_categories=MAX_CATEGORIES,
+        handle_unknown="infrequent_if_exist",
+        sparse_output=False,
+        feature_name_combiner=_name_of_category,
+    )
+    return ColumnTransformer(
+        [
+            ("number", by(_to_numbers, median), of_kind("number")),
+            ("date", by(_to_days, median), of_kind("date")),
+            ("time", by(_to_hours, median), of_kind("time")),
+            ("category", by(_to_texts, one_hot), of_kind("category")),
+        ],
+        verbose_feature_names_out=any(
+            "=" in str(column) or ": missing" in str(column) for column in features
+        ),
+    ).set_output(transform="pandas")
+
+
+def _to_numbers(X: pd.DataFrame) -> pd.DataFrame:
+    def convert(column: pd.Series) -> pd.Series:
+        if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
+            raise TypeError("got dates or times")
+        return pd.to_numeric(column).astype(float)
+
+    return _convert(X, convert, "numbers")
+
+
+def _to_days(X: pd.DataFrame) -> pd.DataFrame:
+    def convert(column: pd.Series) -> pd.Series:
+        if types.is_datetime64_any_dtype(column):
+            dates = without_zone(column)
+        elif types.is_numeric_dtype(column) and column.notna().any():
+            raise TypeError("got numbers")
+        else:
+            known = column.dropna().astype(str).str.strip()
+            parsed = parse_dates(known, ["ISO8601", *DAY_FIRST, *MONTH_FIRST])
+            if parsed is None:
+                raise ValueError(f"got {known.iloc[0]!r}")
+            dates = parsed.reindex(column.index)
+        return (pd.to_datetime(dates) - EPOCH) / pd.Timedelta("1D")
+
+    return _convert(X, convert, "dates")
+
+
+def _to_hours(X: pd.DataFrame) -> pd.DataFrame:
+    def convert(column: pd.Series) -> pd.Series:
+        if types.is_numeric_dtype(column) and column.notna().any():
+            raise TypeError("got numbers")
+        return pd.to_timedelta(column) / pd.Timedelta("1h")
+
+    return _convert(X, convert, "times")
+
+
+def _to_texts(X: pd.DataFrame) -> pd.DataFrame:
+    texts = X.astype(str).apply(lambda column: column.str.strip())
+    same = {"true": "True", "TRUE": "True", "false": "False", "FALSE": "False"}
+    return texts.replace(same).astype(object).where(X.notna(), np.nan)
+
+
+def _convert(X: pd.DataFrame, convert: Callable[[pd.Series], pd.Series], kind: str) -> pd.DataFrame:
+    converted = {}
+    for column in X:
+        try:
+            converted[column] = convert(X[column])
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"column {column!r} must hold {kind}, as in training: {error}") from error
+    return pd.DataFrame(converted, index=X.index)
+
+
+def _name_of_category(column: str, category: str | float) -> str:
+    return f"{column}: missing" if pd.isna(category) else f"{column}={category}"

@@ -1,0 +1,125 @@
+"""Labeled, unlabeled and test samples of a dataset."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import check_scalar
+
+from ..base import make_scaler
+from .datasets import Dataset
+from .preparing import make_preprocessor, needs_preprocessing
+
+
+@dataclass(frozen=True)
+class Split:
+    """Labeled, unlabeled and test samples of a dataset, disjoint.
+
+    `y_unlabeled` is what a user would not have: it serves pictures and checks, never training.
+    """
+
+    X_labeled: pd.DataFrame
+    y_labeled: pd.Series
+    X_unlabeled: pd.DataFrame
+    y_unlabeled: pd.Series
+    X_test: pd.DataFrame
+    y_test: pd.Series
+
+    @property
+    def X_train(self) -> pd.DataFrame:
+        """Labeled rows, then unlabeled ones."""
+        return pd.concat([self.X_labeled, self.X_unlabeled])
+
+    @property
+    def y_train(self) -> pd.Series:
+        """Targets of `X_train`: NaN marks an unlabeled row."""
+        return pd.concat([self.y_labeled, self.y_unlabeled * np.nan])
+
+
+def check_split_sizes(dataset: Dataset, n_labeled: int, n_unlabeled: int) -> None:
+    """Raise ValueError if a dataset has too few rows for a split with a test set."""
+    n_rows, n_known = len(dataset.target), int(dataset.target.notna().sum())
+    if n_known == n_rows:
+        if int(n_labeled) + int(n_unlabeled) >= n_rows:
+            raise ValueError(
+                f"n_labeled + n_unlabeled must be below {n_rows}, the number of rows of {dataset.name}, "
+                f"so that a test set is left; got {n_labeled} + {n_unlabeled}"
+            )
+        return
+    if n_labeled >= n_known:
+        raise ValueError(
+            f"n_labeled must be below {n_known}, the number of rows of {dataset.name} with a target, "
+            f"so that a test set is left; got {n_labeled}"
+        )
+    if n_unlabeled > n_rows - n_known:
+        raise ValueError(
+            f"n_unlabeled must not exceed {n_rows - n_known}, the number of rows of {dataset.name} without a "
+            f"target, got {n_unlabeled}"
+        )
+
+
+def split_dataset(
+    dataset: Dataset,
+    n_labeled: int,
+    n_unlabeled: int,
+    seed: int,
+    scale_on: Literal["train", "all", "none"] = "train",
+) -> Split:
+    """Draw labeled and unlabeled samples at random; the rest is the test set (as in the paper).
+
+    If some rows have no target, the unlabeled samples are drawn from these, and labeled and test
+    samples from the others. Columns that are not numbers, or have gaps, go through
+    `make_preprocessor`, fitted on the same samples as the scaling.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    n_labeled : int
+        N, 2 or more.
+    n_unlabeled : int
+        M, 0 or more; at least one row with a target must be left for the test set.
+    seed : int
+        Of the draw. For one seed the labeled samples of a smaller N are among those of a larger.
+    scale_on : {"train", "all", "none"}, default="train"
+        Min-max scale the features to [0, 1] over labeled and unlabeled samples; over all samples,
+        the test set's features included, as the paper does; or not at all. Gaps are filled in by
+        the medians of the same samples, without scaling by those of labeled and unlabeled ones.
+
+    Returns
+    -------
+    Split
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of the wrong type or out of range.
+    """
+    check_scalar(n_labeled, "n_labeled", numbers.Integral, min_val=2)
+    check_scalar(n_unlabeled, "n_unlabeled", numbers.Integral, min_val=0)
+    check_scalar(seed, "seed", numbers.Integral, min_val=0)
+    n_labeled, n_unlabeled, seed = int(n_labeled), int(n_unlabeled), int(seed)  # NumPy's narrow ones overflow
+    check_split_sizes(dataset, n_labeled, n_unlabeled)
+    if scale_on not in ("train", "all", "none"):
+        raise ValueError(f"scale_on must be 'train', 'all' or 'none', got {scale_on!r}")
+    order = np.random.default_rng(seed).permutation(len(dataset.target))
+    is_known = dataset.target.notna().to_numpy()[order]
+    if is_known.all():
+        labeled, unlabeled, test = np.split(order, [n_labeled, n_labeled + n_unlabeled])
+    else:
+        labeled, test = np.split(order[is_known], [n_labeled])
+        unlabeled = order[~is_known][:n_unlabeled]
+    X = dataset.features
+    fitted_on = X if scale_on == "all" else X.iloc[np.concatenate([labeled, unlabeled])]
+    if needs_preprocessing(X):
+        preprocessor = make_preprocessor(X).fit(fitted_on)
+        X, fitted_on = preprocessor.transform(X), preprocessor.transform(fitted_on)
+    if scale_on != "none":
+        X = make_scaler("minmax").set_output(transform="pandas").fit(fitted_on).transform(X)
+    y = dataset.target
+    return Split(
+        X.iloc[labeled], y.iloc[labeled], X.iloc[unlabeled], y.iloc[unlabeled], X.iloc[test], y.iloc[test]
+    )

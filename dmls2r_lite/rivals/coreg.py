@@ -1,0 +1,195 @@
+"""COREG: co-training of two nearest-neighbour regressors."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils.validation import check_is_fitted
+
+from ..base import SemiSupervisedRegressor, _check_neighbors
+
+TIE = 1e-10  # candidates with the same neighbours tie; rounding must not decide, the first one wins
+
+
+class COREGRegressor(SemiSupervisedRegressor):
+    """Co-training of two k-nearest-neighbour regressors (COREG).
+
+    Each regressor has a metric and a growing labeled set of its own. In each round it looks through
+    a pool of unlabeled samples for the one that, labeled with its own estimate, would lower its
+    squared error on that sample's labeled neighbours the most, and gives it with that estimate to
+    the *other* regressor. The prediction is the mean of the two.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=3
+        Of both regressors; there must be as many labels.
+    p : sequence of 2 floats, default=(2, 5)
+        Exponents of the regressors' Minkowski metrics.
+    pool_size : int, default=100
+        Unlabeled samples to choose from; refilled at random after each round.
+    max_rounds : int, default=100
+        It ends earlier if neither regressor finds a candidate that lowers its error.
+    random_state : int, RandomState instance or None, default=None
+        Of the pool.
+
+    Attributes
+    ----------
+    regressors_ : list of 2 KNeighborsRegressor
+    picks_ : pandas.DataFrame
+        A row per pick: `round`, `chosen_by` (0 or 1; the other regressor got it), `row` of the
+        training set, `target` (the estimate), `drop` in squared error.
+
+    Notes
+    -----
+    Features are compared as they are: scale them first.
+
+    References
+    ----------
+    Zhi-Hua Zhou and Ming Li (2005): Semi-supervised regression with co-training. IJCAI.
+
+    Examples
+    --------
+    >>> from dmls2r_lite.rivals.coreg import COREGRegressor
+    >>> from dmls2r_lite.data import load_dataset, split_dataset
+    >>> split = split_dataset(load_dataset("toy"), n_labeled=20, n_unlabeled=200, seed=0)
+    >>> model = COREGRegressor(random_state=0).fit(split.X_train, split.y_train)
+    >>> model.predict(split.X_test).shape
+    (180,)
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int = 3,
+        *,
+        p: Sequence[float] = (2, 5),
+        pool_size: int = 100,
+        max_rounds: int = 100,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.p = p
+        self.pool_size = pool_size
+        self.max_rounds = max_rounds
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> COREGRegressor:
+        """Train on labeled and unlabeled rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Targets, NaN for an unlabeled row.
+
+        Returns
+        -------
+        COREGRegressor
+            Itself.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument or parameter is of the wrong type or out of range.
+        """
+        X, y = self._validate_training_set(X, y)
+        check_scalar(self.pool_size, "pool_size", numbers.Integral, min_val=1)
+        check_scalar(self.max_rounds, "max_rounds", numbers.Integral, min_val=0)
+        if len(self.p) != 2 or not min(self.p) >= 1:
+            raise ValueError(f"p must be 2 exponents of 1 or more, got {self.p!r}")
+        labeled, unlabeled = np.flatnonzero(np.isfinite(y)), np.flatnonzero(np.isnan(y))
+        _check_neighbors(self.n_neighbors, len(labeled))
+
+        waiting = check_random_state(self.random_state).permutation(len(unlabeled))
+        pool, waiting = waiting[: self.pool_size], waiting[self.pool_size :]
+        learners = [_CoLearner(X[labeled], y[labeled], X[unlabeled], self.n_neighbors, p) for p in self.p]
+        picks = []
+        for round_ in range(self.max_rounds):
+            chosen = []
+            for number, learner in enumerate(learners):
+                place, target, drop = learner.choose(pool)
+                if drop > 0:
+                    chosen.append((number, pool[place], target, drop))
+                    pool = np.delete(pool, place)
+            if not chosen:
+                break
+            for number, sample, target, drop in chosen:
+                learners[1 - number].add(sample, target)
+                picks.append((round_, number, unlabeled[sample], target, drop))
+            missing = self.pool_size - len(pool)
+            pool, waiting = np.concatenate([pool, waiting[:missing]]), waiting[missing:]
+        self.picks_ = pd.DataFrame(picks, columns=["round", "chosen_by", "row", "target", "drop"])
+        self.regressors_ = [
+            KNeighborsRegressor(self.n_neighbors, p=p).fit(learner.X, learner.y)
+            for p, learner in zip(self.p, learners, strict=True)
+        ]
+        return self
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Estimate targets: the mean of the two regressors.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        numpy.ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = self._validate_rows(X)
+        return np.mean([regressor.predict(X) for regressor in self.regressors_], axis=0)
+
+
+class _CoLearner:
+    """One of the two regressors. It keeps distances, so that no candidate needs a new fit."""
+
+    def __init__(self, X: np.ndarray, y: np.ndarray, X_unlabeled: np.ndarray, k: int, p: float) -> None:
+        self.X, self.y, self.X_unlabeled, self.k, self.p = X, y, X_unlabeled, k, p
+        self.to_unlabeled = self._distances(X, X_unlabeled)
+        between = self._distances(X, X)
+        # Of each labeled sample: its k nearest labeled ones (itself among them), nearest first.
+        self.neighbors = between.argsort(axis=1, kind="stable")[:, :k]
+        self.neighbor_distances = np.take_along_axis(between, self.neighbors, axis=1)
+
+    def _distances(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return cdist(a, b, "minkowski", p=self.p)
+
+    def choose(self, pool: np.ndarray) -> tuple[int, float, float]:
+        """Place in the pool of the best candidate, its estimated target, and the drop in squared error."""
+        if len(pool) == 0:
+            return -1, np.nan, 0.0
+        distances = self.to_unlabeled[:, pool]
+        near = distances.argsort(axis=0, kind="stable")[: self.k]  # (k, pool): each candidate's neighbours
+        targets = self.y[near].mean(axis=0)
+        before = self.y[self.neighbors].mean(axis=1)[near]
+        # A candidate that is nearer than a neighbour's k-th neighbour takes its place.
+        enters = np.take_along_axis(distances, near, axis=0) < self.neighbor_distances[near, -1]
+        after = before + enters * (targets - self.y[self.neighbors[near, -1]]) / self.k
+        drops = ((self.y[near] - before) ** 2 - (self.y[near] - after) ** 2).sum(axis=0)
+        best = int((drops >= drops.max() * (1 - TIE)).argmax())
+        return best, float(targets[best]), float(drops[best])
+
+    def add(self, sample: int, target: float) -> None:
+        """Add an unlabeled sample, by its number, with a target to the labeled set."""
+        x, n = self.X_unlabeled[sample : sample + 1], len(self.y)
+        to_new = self.to_unlabeled[:, sample]
+        nearer = to_new < self.neighbor_distances[:, -1]
+        distances = np.column_stack([self.neighbor_distances[nearer], to_new[nearer]])
+        numbers_ = np.column_stack([self.neighbors[nearer], np.full(nearer.sum(), n)])
+        order = distances.argsort(axis=1, kind="stable")[:, : self.k]
+        self.neighbor_distances[nearer] = np.take_along_axis(distances, order, axis=1)
+        self.neighbors[nearer] = np.take_along_axis(numbers_, order, axis=1)
+
+        to_all = np.append(to_new, 0.0)  # the new one's own neighbours, itself included
+        own = to_all.argsort(kind="stable")[: self.k]
+        self.neighbors = np.vstack([self.neighbors, own])
+        self.neighbor_distances = np.vstack([self.neighbor_distances, to_all[own]])
+        self.to_unlabeled = np.vstack([self.to_unlabeled, self._distances(x, self.X_unlabeled)])
+        self.X, self.y = np.vstack([self.X, x]), np.append(self.y, target)

@@ -1,0 +1,204 @@
+"""MSSR: similar and dissimilar pairs, then nearest neighbours."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.utils import check_scalar
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from ..base import SemiSupervisedRegressor, _check_above_zero, _check_counts, _check_neighbors, seeded_torch
+from ..model import make_encoder
+from .twins import _apply
+
+
+class MSSRRegressor(SemiSupervisedRegressor):
+    """Metric-learning based semi-supervised regression (MSSR): a reconstruction.
+
+    A Siamese network learns with a contrastive loss from similar and dissimilar pairs; targets are
+    the mean of the nearest labeled samples in the space that it learns. Two labeled samples are
+    similar if their targets differ little, an unlabeled and a labeled one if their features do. The
+    original's code is not public: this follows what the DML-S2R paper says about it in its
+    introduction, and every choice beyond that is a parameter.
+
+    Parameters
+    ----------
+    hidden_sizes : sequence of int, default=(100, 100)
+        Neurons of each hidden layer of the encoder.
+    n_neighbors : int, default=3
+        Labeled neighbours that predict; there must be as many labels.
+    similar_targets : float, default=0.3
+        Share of the pairs of labeled samples that count as similar: those with the least difference.
+    similar_features : float, default=0.3
+        The same of the pairs of an unlabeled and a labeled sample, by their Euclidean distance.
+    margin : float, default=1.0
+        Of the contrastive loss.
+    n_epochs : int, default=30
+    learning_rate : float, default=0.001
+        Of Adam.
+    pair_batch_size : int, default=32
+        Labeled pairs of a gradient step, and as many mixed ones.
+    max_steps_per_epoch : int, default=100
+        An epoch goes once through the pairs of labeled samples, but takes no more steps than these.
+    random_state : int, RandomState instance or None, default=None
+        Of the initial weights and the order of pairs.
+
+    Attributes
+    ----------
+    encoder_ : torch.nn.Module
+    regressor_ : KNeighborsRegressor
+        In the learned space.
+    losses_ : list of float
+        Mean loss of each epoch.
+
+    Notes
+    -----
+    Features are compared as they are: scale them first.
+
+    References
+    ----------
+    Zell, Sumbul and Demir (2022), introduction, on Liu and Chen (2020).
+    """
+
+    def __init__(
+        self,
+        hidden_sizes: Sequence[int] = (100, 100),
+        *,
+        n_neighbors: int = 3,
+        similar_targets: float = 0.3,
+        similar_features: float = 0.3,
+        margin: float = 1.0,
+        n_epochs: int = 30,
+        learning_rate: float = 1e-3,
+        pair_batch_size: int = 32,
+        max_steps_per_epoch: int = 100,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.hidden_sizes = hidden_sizes
+        self.n_neighbors = n_neighbors
+        self.similar_targets = similar_targets
+        self.similar_features = similar_features
+        self.margin = margin
+        self.n_epochs = n_epochs
+        self.learning_rate = learning_rate
+        self.pair_batch_size = pair_batch_size
+        self.max_steps_per_epoch = max_steps_per_epoch
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> MSSRRegressor:
+        """Train on labeled and unlabeled rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Targets, NaN for an unlabeled row.
+
+        Returns
+        -------
+        MSSRRegressor
+            Itself.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument or parameter is of the wrong type or out of range.
+        """
+        X, y = self._validate_training_set(X, y)
+        labeled = np.isfinite(y)
+        _check_neighbors(self.n_neighbors, int(labeled.sum()))
+        _check_counts(self, "n_epochs", "pair_batch_size", "max_steps_per_epoch")
+        _check_above_zero(self, "margin", "learning_rate")
+        for name in ("similar_targets", "similar_features"):
+            check_scalar(getattr(self, name), name, numbers.Real, min_val=0, max_val=1)
+        with seeded_torch(self.random_state) as seed:
+            self.encoder_ = make_encoder(X.shape[1], self.hidden_sizes)
+        self.losses_ = self._train(X[labeled], y[labeled], X[~labeled], np.random.default_rng(seed))
+        self.encoder_.double()  # so that a prediction does not depend on the rows predicted beside it
+        self.regressor_ = KNeighborsRegressor(self.n_neighbors).fit(
+            _apply(self.encoder_, X[labeled]), y[labeled]
+        )
+        return self
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Estimate targets: the mean of the nearest labeled samples in the learned space.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        numpy.ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return self.regressor_.predict(_apply(self.encoder_, self._validate_rows(X)))
+
+    def _train(
+        self, X_labeled: np.ndarray, y: np.ndarray, X_unlabeled: np.ndarray, rng: np.random.Generator
+    ) -> list[float]:
+        x = torch.as_tensor(np.vstack([X_labeled, X_unlabeled]), dtype=torch.float32)
+        n, m = len(X_labeled), len(X_unlabeled)
+        first, second = np.triu_indices(n, k=1)
+        differences = np.abs(y[first] - y[second])
+        similar = differences <= np.quantile(differences, self.similar_targets)
+        distances = cdist(X_unlabeled, X_labeled)
+        similar_mixed = distances <= np.quantile(distances, self.similar_features) if m else distances
+        optimizer = torch.optim.Adam(self.encoder_.parameters(), lr=self.learning_rate)
+        size, losses = self.pair_batch_size, []
+        for _ in range(self.n_epochs):
+            order = rng.permutation(len(first))[: size * self.max_steps_per_epoch]
+            of_epoch = []
+            for start in range(0, len(order), size):
+                batch = order[start : start + size]
+                a, b, is_similar = first[batch], second[batch], similar[batch]
+                if m:
+                    u, i = rng.integers(m, size=size), rng.integers(n, size=size)
+                    a, b = np.append(a, n + u), np.append(b, i)
+                    is_similar = np.append(is_similar, similar_mixed[u, i])
+                z_a, z_b = self.encoder_(x[a]), self.encoder_(x[b])
+                loss = contrastive_loss(z_a, z_b, torch.from_numpy(is_similar), self.margin)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                of_epoch.append(loss.item())
+            losses.append(float(np.mean(of_epoch)))
+        return losses
+
+
+def contrastive_loss(z_a: Tensor, z_b: Tensor, is_similar: Tensor, margin: float) -> Tensor:
+    """Pull similar samples together, push the others to the margin (Hadsell, Chopra and LeCun 2006).
+
+    The mean over pairs of d^2 / 2 for a similar pair and [margin - d]_+^2 / 2 for another, where d is
+    the Euclidean distance of its codes.
+
+    Parameters
+    ----------
+    z_a, z_b : Tensor of shape (n_pairs, n_codes)
+    is_similar : Tensor of bool, shape (n_pairs,)
+    margin : float
+
+    Returns
+    -------
+    Tensor
+        A scalar, in squared units of the distance.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit or there is no pair.
+    """
+    if z_a.ndim != 2 or z_a.shape != z_b.shape or is_similar.shape != z_a.shape[:1] or len(z_a) == 0:
+        raise ValueError(
+            "z_a and z_b must have one shape (n_pairs, n_codes) and is_similar (n_pairs,), "
+            f"got {tuple(z_a.shape)}, {tuple(z_b.shape)} and {tuple(is_similar.shape)}"
+        )
+    d = torch.linalg.vector_norm(z_a - z_b, dim=1)
+    return torch.where(is_similar, d, (margin - d).relu()).square().mean() / 2

@@ -1,0 +1,205 @@
+"""Two plain relatives of step 1: the same network without pairs, and pairs without the network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin, clone
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from ..base import SemiSupervisedRegressor, _check_above_zero, _check_counts, seeded_torch
+from ..losses import pairs_from_numbers
+from ..model import make_encoder
+
+PAIRS_PER_BLOCK = 2**16
+
+
+class MLPRegressor(SemiSupervisedRegressor):
+    """The fair twin of step 1: same encoder, initial weights and optimizer, but no pairs.
+
+    A linear layer on the encoder estimates the target itself. It takes as many gradient steps as
+    step 1 takes on the same number of labels, each on as many labeled samples as step 1 has pairs.
+    Unlabeled samples only take part in the scaling of features.
+
+    Parameters
+    ----------
+    hidden_sizes, n_epochs, learning_rate, max_steps_per_epoch
+        As in `DMLS2RRegressor`.
+    batch_size : int, default=32
+        `pair_batch_size` of the twin; labeled samples are drawn for it with replacement.
+    random_state : int, RandomState instance or None, default=None
+        Of the initial weights and the samples drawn.
+
+    Attributes
+    ----------
+    network_ : torch.nn.Sequential
+    target_scaler_ : MinMaxScaler
+
+    Notes
+    -----
+    Features are taken as they are: scale them first.
+    """
+
+    def __init__(
+        self,
+        hidden_sizes: Sequence[int] = (100, 100),
+        *,
+        n_epochs: int = 30,
+        learning_rate: float = 1e-3,
+        batch_size: int = 32,
+        max_steps_per_epoch: int = 100,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.hidden_sizes = hidden_sizes
+        self.n_epochs = n_epochs
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_steps_per_epoch = max_steps_per_epoch
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> MLPRegressor:
+        """Train on the labeled rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Targets, NaN for an unlabeled row.
+
+        Returns
+        -------
+        MLPRegressor
+            Itself.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument or parameter is of the wrong type or out of range.
+        """
+        X, y = self._validate_training_set(X, y)
+        _check_counts(self, "n_epochs", "batch_size", "max_steps_per_epoch")
+        _check_above_zero(self, "learning_rate")
+        labeled = np.isfinite(y)
+        self.target_scaler_ = MinMaxScaler().fit(y[labeled, None])
+        x = torch.as_tensor(X[labeled], dtype=torch.float32)
+        target = torch.as_tensor(self.target_scaler_.transform(y[labeled, None]), dtype=torch.float32)
+        with seeded_torch(self.random_state) as seed:
+            encoder = make_encoder(X.shape[1], self.hidden_sizes)
+            self.network_ = nn.Sequential(encoder, nn.Linear(self.hidden_sizes[-1], 1))
+        optimizer = torch.optim.Adam(self.network_.parameters(), lr=self.learning_rate)
+        rng, n = np.random.default_rng(seed), len(x)
+        steps_per_epoch = min(-(-n * (n - 1) // self.batch_size), self.max_steps_per_epoch)
+        for _ in range(self.n_epochs * steps_per_epoch):
+            batch = rng.integers(n, size=self.batch_size)
+            loss = (self.network_(x[batch]) - target[batch]).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        self.network_.double()  # so that a prediction does not depend on the rows predicted beside it
+        return self
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Estimate targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        numpy.ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return self.target_scaler_.inverse_transform(_apply(self.network_, self._validate_rows(X))).ravel()
+
+
+class PairwiseDifferenceRegressor(SemiSupervisedRegressor):
+    """Pairwise modeling with any regressor in place of the Siamese network.
+
+    The regressor learns y_i - y_j from (x_i, x_j, x_i - x_j) over all ordered pairs of labeled
+    samples (eq. 1 and 2); a prediction is the mean over all of them as anchors (eq. 4). Unlabeled
+    samples are not used.
+
+    Parameters
+    ----------
+    estimator : estimator, optional
+        Of differences; `ExtraTreesRegressor` if not given.
+    random_state : int, RandomState instance or None, default=None
+        Given to the default estimator.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+
+    References
+    ----------
+    Tynes et al. (2021): Pairwise difference regression. J. Chem. Inf. Model. 61.
+    """
+
+    def __init__(
+        self,
+        estimator: RegressorMixin | None = None,
+        *,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> PairwiseDifferenceRegressor:
+        """Train on all ordered pairs of labeled rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Targets, NaN for an unlabeled row.
+
+        Returns
+        -------
+        PairwiseDifferenceRegressor
+            Itself.
+        """
+        X, y = self._validate_training_set(X, y)
+        labeled = np.isfinite(y)
+        self._X, self._y = X[labeled], y[labeled]
+        n = len(self._y)
+        i, j = (t.numpy() for t in pairs_from_numbers(torch.arange(n * (n - 1)), n))
+        estimator = self.estimator or ExtraTreesRegressor(random_state=self.random_state)
+        self.estimator_ = clone(estimator).fit(_pairs(self._X[i], self._X[j]), self._y[i] - self._y[j])
+        return self
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Estimate targets from all labeled samples (eq. 4).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        numpy.ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = self._validate_rows(X)
+        predictions = []
+        for block in np.array_split(X, -(-len(X) * len(self._y) // PAIRS_PER_BLOCK)):
+            new, anchors = np.repeat(block, len(self._y), axis=0), np.tile(self._X, (len(block), 1))
+            forth, back = (self.estimator_.predict(_pairs(*ab)) for ab in ((new, anchors), (anchors, new)))
+            estimates = ((forth - back) / 2).reshape(len(block), -1) + self._y
+            predictions.append(estimates.mean(axis=1))
+        return np.concatenate(predictions)
+
+
+def _pairs(X_a: np.ndarray, X_b: np.ndarray) -> np.ndarray:
+    return np.hstack([X_a, X_b, X_a - X_b])
+
+
+def _apply(network: nn.Module, X: np.ndarray) -> np.ndarray:
+    with torch.no_grad():
+        return network(torch.as_tensor(np.require(X, requirements="W"))).numpy()

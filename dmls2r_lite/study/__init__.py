@@ -1,0 +1,1 @@
+"""Trials over many seeds, and what may be concluded from them."""

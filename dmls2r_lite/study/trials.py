@@ -1,0 +1,197 @@
+"""Trials over many seeds."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import RegressorMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import mean_absolute_error, root_mean_squared_error
+from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from ..base import SemiSupervisedRegressor
+from ..data.datasets import Dataset
+from ..data.splits import split_dataset
+
+
+def run_trials(
+    dataset: Dataset,
+    methods: Mapping[str, RegressorMixin],
+    n_labeled: Sequence[int],
+    n_unlabeled: int,
+    seeds: Sequence[int],
+    n_jobs: int | None = None,
+) -> pd.DataFrame:
+    """Fit every method on every split and measure it on the rest.
+
+    For one seed all methods see the same split and, where they have a `random_state`, start from
+    it. A `SemiSupervisedRegressor` is given labeled and unlabeled samples, any other the labeled.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    methods : mapping of str to estimator
+        Estimators are cloned, never fitted.
+    n_labeled : sequence of int
+        Values of N.
+    n_unlabeled : int
+        M.
+    seeds : sequence of int
+    n_jobs : int, optional
+        Processes, as in joblib. A trial runs on one thread, so results are the same for any number.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per trial: `dataset`, `method`, `n_labeled`, `seed`, `mae` and `rmse` on the test
+        set in the target's unit, `fit_seconds`, `predict_seconds`, `n_unlabeled`, `n_test`.
+    """
+    cells = [(n, seed, name) for n in n_labeled for seed in seeds for name in methods]
+    trials = Parallel(n_jobs=n_jobs)(
+        delayed(run_trial)(dataset, name, methods[name], n, n_unlabeled, seed) for n, seed, name in cells
+    )
+    return pd.DataFrame(trials)
+
+
+@threadpool_limits.wrap(limits=1)  # more threads round differently, and small fits gain nothing
+def run_trial(
+    dataset: Dataset,
+    name: str,
+    method: RegressorMixin,
+    n_labeled: int,
+    n_unlabeled: int,
+    seed: int,
+    max_test_rows: int | None = None,
+) -> dict[str, Any]:
+    """One row of `run_trials`, for the method of that name.
+
+    Parameters
+    ----------
+    dataset, name, method, n_labeled, n_unlabeled, seed
+        See `run_trials`.
+    max_test_rows : int, optional
+        Measure on the first so many rows of the test set, whose order is random: for slow methods.
+    """
+    split = split_dataset(dataset, n_labeled, n_unlabeled, seed)
+    X_test, y_test = split.X_test[:max_test_rows], split.y_test[:max_test_rows]
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        # A Gaussian process on ten samples says so for almost every split; its errors show it anyway.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = fit_with_seed(method, split.X_train, split.y_train, seed)
+    fitted = time.perf_counter()
+    predicted = model.predict(X_test)
+    return {
+        "dataset": dataset.name,
+        "method": name,
+        "n_labeled": n_labeled,
+        "seed": seed,
+        "mae": mean_absolute_error(y_test, predicted),
+        "rmse": root_mean_squared_error(y_test, predicted),
+        "fit_seconds": fitted - start,
+        "predict_seconds": time.perf_counter() - fitted,
+        "n_unlabeled": n_unlabeled,
+        "n_test": len(y_test),
+    }
+
+
+def fit_with_seed(method: RegressorMixin, X: pd.DataFrame, y: pd.Series, seed: int) -> RegressorMixin:
+    """Fit a copy of an estimator: on all rows if it is a `SemiSupervisedRegressor`, else on the labeled.
+
+    Parameters
+    ----------
+    method : estimator
+    X : pandas.DataFrame of shape (n_samples, n_features)
+    y : pandas.Series of shape (n_samples,)
+        NaN for an unlabeled row.
+    seed : int
+        Becomes every `random_state` that the estimator has.
+    """
+    model = clone(method)
+    model.set_params(**{key: seed for key in model.get_params() if key.endswith("random_state")})
+    if isinstance(model, SemiSupervisedRegressor):
+        return model.fit(X, y)
+    return model.fit(X[y.notna()], y[y.notna()])
+
+
+def predict_held_out(
+    X: pd.DataFrame,
+    y: pd.Series,
+    methods: Mapping[str, RegressorMixin],
+    n_repeats: int,
+    seed: int = 0,
+    n_folds: int = 5,
+    n_jobs: int | None = None,
+) -> pd.DataFrame:
+    """Estimate errors where labels are few: leave some labels out, predict them, and repeat.
+
+    In each repeat the labeled rows are dealt into folds at random. The rows of a fold lose their
+    target, as if it were not known, all methods are fitted, and predict them. So each labeled row is
+    predicted once in a repeat, by a model that has not seen its target.
+
+    Parameters
+    ----------
+    X : pandas.DataFrame of shape (n_samples, n_features)
+        Numbers, scaled as the methods need it.
+    y : pandas.Series of shape (n_samples,)
+        NaN for an unlabeled row; 3 other values at least.
+    methods : mapping of str to estimator
+    n_repeats : int
+    seed : int, default=0
+        Of the first repeat, for folds and methods; it counts up from there.
+    n_folds : int, default=5
+        As many as there are labels, if these are fewer.
+    n_jobs : int, optional
+        Processes, as in joblib.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per method, repeat and labeled row: `method`, `repeat`, `row` (of the index of X),
+        `target`, `prediction`.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than 3 labels.
+    """
+    labeled = np.flatnonzero(y.notna())
+    if len(labeled) < 3:
+        raise ValueError(f"y must hold at least 3 targets that are not NaN, got {len(labeled)}")
+    folds = [
+        (repeat, labeled[np.sort(fold)])
+        for repeat in range(n_repeats)
+        for fold in np.array_split(
+            np.random.default_rng(seed + repeat).permutation(len(labeled)), min(n_folds, len(labeled))
+        )
+    ]
+    parts = Parallel(n_jobs=n_jobs)(
+        delayed(_predict_fold)(X, y, name, method, fold, repeat, seed + repeat)
+        for repeat, fold in folds
+        for name, method in methods.items()
+    )
+    return pd.concat(parts, ignore_index=True)
+
+
+@threadpool_limits.wrap(limits=1)
+def _predict_fold(
+    X: pd.DataFrame, y: pd.Series, name: str, method: RegressorMixin, fold: np.ndarray, repeat: int, seed: int
+) -> pd.DataFrame:
+    hidden = y.copy()
+    hidden.iloc[fold] = np.nan
+    prediction = fit_with_seed(method, X, hidden, seed).predict(X.iloc[fold])
+    return pd.DataFrame(
+        {
+            "method": name,
+            "repeat": repeat,
+            "row": X.index[fold],
+            "target": y.iloc[fold].to_numpy(),
+            "prediction": prediction,
+        }
+    )

@@ -1,0 +1,144 @@
+"""What the notebooks share besides figures: a check of their parameters and a record of results."""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+import warnings
+from pathlib import Path
+from typing import Any, Literal
+
+from IPython.display import display
+
+from ..data.datasets import Dataset, load_dataset
+from ..data.splits import check_split_sizes
+
+RESULTS_MIME = "application/vnd.dmls2r.results+json"
+
+_AT_LEAST = {
+    "n_labeled": 2, "n_unlabeled": 0, "seed": 0, "n_seeds": 2, "n_repeats": 2, "k": 1, "n_epochs": 1,
+}  # fmt: skip
+_AT_MOST = 2**31  # seeds count up from here, and NumPy's legacy generators end at 2**32
+_NUMBERS = ("boundary", "margin", "temperature")
+_CHOICES = {
+    "mining_mode": ("absolute", "signed"),
+    "method": ("DML-S2R", "step 1", "3-NN", "ridge", "extra trees"),
+}
+
+
+def check_parameters(
+    *,
+    dataset: str,
+    target: str = "",
+    drop_columns: str = "",
+    missing: Literal["drop", "as_published"] = "drop",
+    output_dir: str = "",
+    needs_targets: bool = False,
+    **parameters: Any,
+) -> Dataset:
+    """Check the parameters of a notebook before anything is computed, and load its dataset.
+
+    Parameters
+    ----------
+    dataset : str
+        A name or path that `load_dataset` knows.
+    target : str, default=""
+        The column to estimate, if it is not the dataset's own.
+    drop_columns : str, default=""
+        Columns to leave out, separated by commas.
+    missing : {"drop", "as_published"}, default="drop"
+        See `load_dataset`.
+    output_dir : str, default=""
+        Folder for files that the notebook writes; it need not exist.
+    needs_targets : bool, default=False
+        Whether to leave out samples whose target is not known: for lessons that compare what they
+        do with the truth.
+    **parameters
+        Any of `n_labeled`, `n_unlabeled`, `seed`, `n_seeds`, `n_repeats`, `k`, `n_epochs`,
+        `boundary`, `margin`, `temperature`, `mining_mode`, `method`. With `n_unlabeled` 0 the dataset's own
+        number is checked.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    TypeError
+        If a value has the wrong type or a parameter is unknown.
+    ValueError
+        If a value is out of range, alone or together with others.
+    OSError
+        If a file is missing, may not be read or cannot be downloaded.
+    """
+    strings = {"dataset": dataset, "target": target, "drop_columns": drop_columns, "output_dir": output_dir}
+    for name, value in strings.items():
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must be a string, got {value!r}")
+    if output_dir and Path(output_dir).exists() and not Path(output_dir).is_dir():
+        raise ValueError(f"output_dir must name a folder, got the file {output_dir}")
+    check_values(**parameters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # they are in the dataset's note too
+        data = load_dataset(dataset, _split(drop_columns), target=target or None, missing=missing)
+    data = data.with_known_targets() if needs_targets else data
+    if "n_unlabeled" in parameters:
+        n_unlabeled = parameters["n_unlabeled"] or data.n_unlabeled
+        check_split_sizes(data, parameters.get("n_labeled", 2), n_unlabeled)
+        if parameters.get("k", 1) > n_unlabeled:
+            raise ValueError(f"k must not exceed n_unlabeled, {n_unlabeled}, got {parameters['k']}")
+    elif data.target.notna().all():  # else the unlabeled samples are those without a target
+        check_split_sizes(data, parameters.get("n_labeled", 2), 0)
+    return data
+
+
+def check_values(**parameters: Any) -> None:
+    """Check the parameters of a notebook that has no dataset to choose: `check_parameters` without one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As there.
+    """
+    for name, value in parameters.items():
+        if name in _AT_LEAST:
+            _check_number(name, value, numbers.Integral, "an integer")
+            if value < _AT_LEAST[name]:
+                raise ValueError(f"{name} must be {_AT_LEAST[name]} or more, got {value}")
+            if value > _AT_MOST:
+                raise ValueError(f"{name} must be {_AT_MOST} or less, got {value}")
+        elif name in _NUMBERS:
+            _check_number(name, value, numbers.Real, "a finite number")
+        elif name in _CHOICES:
+            if value not in _CHOICES[name]:
+                raise ValueError(f"{name} must be one of {', '.join(_CHOICES[name])}, got {value!r}")
+        else:
+            raise TypeError(f"unknown parameter {name!r}")
+    boundary, margin = parameters.get("boundary", math.inf), parameters.get("margin", 0)
+    if boundary <= 0:
+        raise ValueError(f"boundary must be above 0, got {boundary}")
+    if not 0 <= margin <= boundary:
+        raise ValueError(f"margin must be between 0 and boundary, {boundary}, got {margin}")
+
+
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _check_number(name: str, value: Any, kind: Any, wording: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(float(value)):
+        raise TypeError(f"{name} must be {wording}, got {value!r}")
+
+
+def record_results(**results: float | int | str) -> None:
+    """Show a notebook's results and store them in its output, where `dmls2r run` collects them.
+
+    Parameters
+    ----------
+    **results : float, int or str
+        By name, for example ``test_mae=4.2``.
+    """
+    plain = {name: value.item() if hasattr(value, "item") else value for name, value in results.items()}
+    text = "\n".join(f"{name} = {value}" for name, value in plain.items())
+    display({RESULTS_MIME: json.loads(json.dumps(plain)), "text/plain": text}, raw=True)

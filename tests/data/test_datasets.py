@@ -1,0 +1,345 @@
+"""Datasets are what they claim to be; splits are disjoint, complete and scaled as told."""
+
+import hashlib
+import re
+from importlib import resources
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from dmls2r_lite.base import make_scaler
+from dmls2r_lite.data import Dataset, load_dataset, split_dataset, uci
+from dmls2r_lite.data.catalog import DATASETS
+
+BUNDLED = [name for name in DATASETS if name not in uci.FILES]
+PARTS = ("labeled", "unlabeled", "test")
+
+
+@pytest.fixture(scope="module")
+def boston():
+    return load_dataset("boston")
+
+
+@pytest.fixture
+def five_rows():
+    features = pd.DataFrame({"a": [0.0, 5.0, 10.0, 20.0, 40.0], "constant": 3.0})
+    return Dataset("five", features, pd.Series([1.0, 2.0, 3.0, 4.0, 5.0], name="t"), "cm", "here", "")
+
+
+class TestDatasets:
+    def test_bundled_boston_file(self):
+        content = resources.files("dmls2r_lite.data").joinpath("files/boston.csv").read_bytes()
+        expected = "79ac716620024011b03c0c44d2bf99069b8173649181926d9109c25475a3804c"
+        assert hashlib.sha256(content).hexdigest() == expected
+
+    def test_boston(self, boston):
+        y = boston.target
+        assert boston.features.shape == (506, 13)
+        assert (y.min(), y.median(), y.max()) == (5, 21.2, 50)
+        assert (round(y.mean(), 4), round(y.std(), 4)) == (22.5328, 9.1971)
+        assert (y == 50).sum() == 16
+        assert boston.target_label == "MEDV [1000 USD]"
+
+    def test_diabetes(self):
+        diabetes = load_dataset("diabetes")
+        assert diabetes.features.shape == (442, 10)
+        assert diabetes.features["age"].between(19, 79).all()  # in years: not the standardised version
+        assert (diabetes.target.min(), diabetes.target.max()) == (25, 346)
+
+    def test_friedman_is_its_formula_plus_noise(self):
+        friedman = load_dataset("friedman")
+        assert friedman.features.shape == (1500, 10)
+        x = friedman.features
+        formula = (
+            10 * np.sin(np.pi * x["x1"] * x["x2"]) + 20 * (x["x3"] - 0.5) ** 2 + 10 * x["x4"] + 5 * x["x5"]
+        )
+        noise = friedman.target - formula
+        assert noise.mean() == pytest.approx(0, abs=0.1)
+        assert noise.std() == pytest.approx(1, rel=0.05)
+        assert noise.abs().mean() == pytest.approx(0.80, rel=0.05)  # sqrt(2 / pi): what the note says
+        assert abs(np.corrcoef(noise, formula)[0, 1]) < 0.1
+
+    def test_toy_is_its_formula_plus_noise(self):
+        toy = load_dataset("toy")
+        noise = toy.target - (3 * toy.features["x1"] ** 2 + 2 * toy.features["x2"])
+        assert toy.features.shape == (400, 2)
+        assert noise.mean() == pytest.approx(0, abs=0.02)
+        assert noise.std() == pytest.approx(0.1, rel=0.1)
+
+    @pytest.mark.parametrize("name", BUNDLED)
+    def test_all_are_numbers_and_the_same_each_time(self, name):
+        data, again = load_dataset(name), load_dataset(name)
+        assert data.name == name
+        assert all((data.unit, data.source, data.note))
+        assert np.isfinite(data.features.to_numpy(dtype=float)).all()
+        assert np.isfinite(data.target).all()
+        assert data.features.index.equals(data.target.index)
+        pd.testing.assert_frame_equal(data.features, again.features)
+        pd.testing.assert_series_equal(data.target, again.target)
+
+    def test_drop_columns(self, boston):
+        dropped = load_dataset("boston", drop_columns=["B", "CHAS"])
+        assert list(dropped.features) == [name for name in boston.features if name not in ("B", "CHAS")]
+        pd.testing.assert_series_equal(dropped.target, boston.target)
+
+    @pytest.mark.parametrize(
+        ("name", "drop_columns", "message"),
+        [
+            (
+                "iris",
+                (),
+                "dataset must be one of boston, superconductivity, air_quality, diabetes, friedman, toy or",
+            ),
+            ("iris", (), "or the path of a file, got 'iris'"),
+            ("toy", ["x1", "x9"], "drop_columns must name columns of toy (x1, x2), got x9"),
+            ("toy", [3], "drop_columns must name columns of toy (x1, x2), got 3"),
+            ("toy", ["x1", "x2"], "drop_columns must leave at least one column, got all of them"),
+            ("boston", ["MEDV"], "got MEDV"),  # the target is not a feature
+        ],
+    )
+    def test_errors(self, name, drop_columns, message):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            load_dataset(name, drop_columns)
+
+
+class TestSplit:
+    @pytest.mark.parametrize(("n_labeled", "n_unlabeled"), [(2, 0), (10, 200), (50, 455)])
+    @pytest.mark.parametrize("seed", [0, 1])
+    def test_is_disjoint_and_complete(self, boston, n_labeled, n_unlabeled, seed):
+        split = split_dataset(boston, n_labeled, n_unlabeled, seed, scale_on="none")
+        parts = [getattr(split, f"X_{part}") for part in PARTS]
+        assert [len(part) for part in parts] == [n_labeled, n_unlabeled, 506 - n_labeled - n_unlabeled]
+        assert sorted(row for part in parts for row in part.index) == list(range(506))
+        for part in PARTS:  # every row keeps its features and its target
+            X, y = getattr(split, f"X_{part}"), getattr(split, f"y_{part}")
+            pd.testing.assert_frame_equal(X, boston.features.loc[X.index])
+            pd.testing.assert_series_equal(y, boston.target.loc[X.index])
+
+    def test_labeled_sets_are_nested(self, boston):
+        sets = [set(split_dataset(boston, n, 200, seed=3).X_labeled.index) for n in (10, 20, 50)]
+        assert sets[0] < sets[1] < sets[2]
+
+    def test_seed(self, boston):
+        first, again, other = (split_dataset(boston, 10, 200, seed) for seed in (0, 0, 1))
+        assert_array_equal(first.X_train.index, again.X_train.index)
+        assert set(first.X_labeled.index) != set(other.X_labeled.index)
+
+    def test_train_is_labeled_then_unlabeled_with_targets_hidden(self, boston):
+        split = split_dataset(boston, 3, 4, seed=0)
+        assert_array_equal(split.X_train.index, [*split.X_labeled.index, *split.X_unlabeled.index])
+        assert_array_equal(split.y_train.index, split.X_train.index)
+        assert_array_equal(split.y_train[:3], split.y_labeled)
+        assert split.y_train[3:].isna().all()
+        assert split.y_unlabeled.notna().all()
+
+
+class TestScaling:
+    def test_on_all_by_hand(self, five_rows):
+        # (a - 0) / 40
+        split = split_dataset(five_rows, 2, 1, seed=0, scale_on="all")
+        scaled = pd.concat([split.X_train, split.X_test]).sort_index()
+        assert scaled["a"].tolist() == [0, 0.125, 0.25, 0.5, 1]
+        assert scaled["constant"].tolist() == [0] * 5
+
+    def test_on_none_is_as_given(self, five_rows):
+        split = split_dataset(five_rows, 2, 1, seed=0, scale_on="none")
+        scaled = pd.concat([split.X_train, split.X_test]).sort_index()
+        assert scaled["a"].tolist() == [0, 5, 10, 20, 40]
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_on_train_knows_nothing_of_the_test_set(self, five_rows, seed):
+        split = split_dataset(five_rows, 2, 1, seed=seed)
+        a = five_rows.features["a"]
+        low, high = a[split.X_train.index].min(), a[split.X_train.index].max()
+        for X in (split.X_labeled, split.X_unlabeled, split.X_test):
+            assert X["a"].tolist() == pytest.approx([(a[row] - low) / (high - low) for row in X.index])
+        assert (split.X_train["a"].min(), split.X_train["a"].max()) == (0, 1)
+
+    def test_targets_keep_their_unit(self, five_rows):
+        split = split_dataset(five_rows, 2, 1, seed=0, scale_on="all")
+        assert sorted([*split.y_labeled, *split.y_unlabeled, *split.y_test]) == [1, 2, 3, 4, 5]
+
+    @pytest.mark.parametrize(
+        ("scaling", "expected"),
+        [
+            ("minmax", [0, 0.2, 1]),
+            # mean 20, variance (100 + 25 + 225) / 3
+            ("standard", np.array([-10, -5, 15]) / np.sqrt(350 / 3)),
+            ("none", [10, 15, 35]),
+        ],
+    )
+    def test_scalers_by_hand(self, scaling, expected):
+        values = np.array([[10.0], [15.0], [35.0]])
+        scaler = make_scaler(scaling).fit(values)
+        assert_allclose(scaler.transform(values).squeeze(), expected)
+        assert_allclose(scaler.inverse_transform(scaler.transform(values)), values)
+
+    def test_unknown_scaler(self):
+        with pytest.raises(ValueError, match="scaling must be one of minmax, standard, none, got 'max'"):
+            make_scaler("max")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"n_labeled": 1}, ValueError, "n_labeled == 1, must be >= 2"),
+        ({"n_labeled": 2.5}, TypeError, "n_labeled must be an instance of int"),
+        ({"n_unlabeled": -1}, ValueError, "n_unlabeled == -1, must be >= 0"),
+        ({"n_unlabeled": "3"}, TypeError, "n_unlabeled must be an instance of int"),
+        ({"seed": -1}, ValueError, "seed == -1, must be >= 0"),
+        ({"seed": None}, TypeError, "seed must be an instance of int"),
+        ({"n_unlabeled": 3}, ValueError, "must be below 5, the number of rows of five, .*; got 2 \\+ 3"),
+        ({"scale_on": "test"}, ValueError, "scale_on must be 'train', 'all' or 'none', got 'test'"),
+    ],
+)
+def test_split_errors(five_rows, change, error, message):
+    with pytest.raises(error, match=message):
+        split_dataset(five_rows, **{"n_labeled": 2, "n_unlabeled": 1, "seed": 0} | change)
+
+
+def test_split_takes_integers_of_numpy(five_rows):
+    split = split_dataset(five_rows, np.int64(2), np.int64(1), np.int64(0))
+    assert_array_equal(split.X_train.index, split_dataset(five_rows, 2, 1, 0).X_train.index)
+
+
+def test_narrow_numpy_integers_do_not_overflow():
+    split = split_dataset(load_dataset("toy"), np.uint8(200), np.uint8(100), np.uint8(0))
+    sizes = [len(part) for part in (split.X_labeled, split.X_unlabeled, split.X_test)]
+    assert sizes == [200, 100, 100]
+
+
+class TestFiles:
+    @pytest.fixture
+    def path(self, tmp_path):
+        """40 rows, 16 of them without a target; one column of each kind."""
+        rng = np.random.default_rng(0)
+        n = 40
+        table = pd.DataFrame(
+            {
+                "id": np.arange(n) + 100,
+                "size": rng.uniform(20, 90, n).round(1),
+                "district": rng.choice(["North", "South"], n),
+                "country": "AT",
+                "sold": pd.date_range("2020-01-31", periods=n, freq="W"),
+                "price": rng.uniform(100, 300, n).round(2),
+            }
+        )
+        table.loc[::5, "size"] = None
+        table.loc[rng.choice(n, 16, replace=False), "price"] = None
+        path = tmp_path / "flats.v2.csv"
+        table.to_csv(path, index=False, sep=";", decimal=",")
+        return path
+
+    def test_is_loaded_and_says_what_was_done(self, path):
+        with pytest.warns(
+            UserWarning, match=r"flats.v2.csv: id: whole numbers.*; size: kept, missing: the me"
+        ):
+            data = load_dataset(path, target="price")
+        assert data.name == "flats.v2"
+        assert list(data.features) == ["id", "size", "district", "sold"]  # not the constant
+        assert data.target.isna().sum() == 16
+        assert data.n_unlabeled == 16
+        assert (data.target_label, data.unit) == ("price", "units of price")
+        assert "40 rows, 16 of them without a target" in data.note
+        assert "country: left out: the same in every row" in data.note
+
+    @pytest.mark.filterwarnings("ignore:flats")
+    def test_path_may_be_text_and_columns_left_out(self, path):
+        data = load_dataset(str(path), ["id", "district"], target="price")
+        assert list(data.features) == ["size", "sold"]
+
+    @pytest.mark.filterwarnings("ignore:flats")
+    def test_unlabeled_rows_are_those_without_target(self, path):
+        data = load_dataset(path, target="price")
+        split = split_dataset(data, 10, 12, seed=0)
+        assert [len(part) for part in (split.X_labeled, split.X_unlabeled, split.X_test)] == [10, 12, 14]
+        assert split.y_labeled.notna().all()
+        assert split.y_unlabeled.isna().all()
+        assert split.y_test.notna().all()
+        rows = [*split.X_labeled.index, *split.X_unlabeled.index, *split.X_test.index]
+        assert len(set(rows)) == 36
+        assert list(split.X_test) == ["id", "size", "sold", "district=North", "district=South"]
+        for X in (split.X_train, split.X_test):
+            assert np.isfinite(X).all(axis=None)
+        smaller = split_dataset(data, 5, 12, seed=0)
+        assert set(smaller.X_labeled.index) < set(split.X_labeled.index)
+        assert_array_equal(smaller.X_unlabeled.index, split.X_unlabeled.index)
+
+    @pytest.mark.filterwarnings("ignore:flats")
+    def test_known_targets_only(self, path):
+        data = load_dataset(path, target="price")
+        known = data.with_known_targets()
+        assert len(known.target) == len(known.features) == 24
+        assert known.target.notna().all()
+        assert known.n_unlabeled == 9  # two fifths
+        assert known.with_known_targets() is known
+
+    @pytest.mark.filterwarnings("ignore:flats")
+    @pytest.mark.parametrize(
+        ("sizes", "message"),
+        [
+            ((24, 5), "n_labeled must be below 24, the number of rows of flats.v2 with a target"),
+            (
+                (10, 17),
+                "n_unlabeled must not exceed 16, the number of rows of flats.v2 without a target, got 17",
+            ),
+        ],
+    )
+    def test_too_large_splits(self, path, sizes, message):
+        with pytest.raises(ValueError, match=message):
+            split_dataset(load_dataset(path, target="price"), *sizes, seed=0)
+
+    @pytest.mark.parametrize(
+        ("rows", "options", "message"),
+        [
+            ("1,2 3,4 5,6", {}, "target must name a column of t.csv (a, b), got nothing"),
+            ("1,2 3,4 5,6", {"target": "c"}, "target must name a column of t.csv (a, b), got 'c'"),
+            ("1,x 3,y 5,z", {"target": "b"}, "target must name a column of numbers, but b of t.csv holds x"),
+            ("1, 3,4 5,6", {"target": "b"}, "target must have a value in 3 rows or more, but b has 2"),
+            ("1, 3, 5,", {"target": "b"}, "target must have a value in 3 rows or more, but b has 0"),
+            ("1,1 1,4 1,6", {"target": "b"}, "must have a column that can be used besides the target"),
+            ("1,2 3,4 5,6", {"target": "b", "drop_columns": ["a"]}, "must have a column that can be used"),
+            ("1,2 3,inf 5,6", {"target": "b"}, "column 'b' must be finite, got inf in row 2"),
+            ("1,2 3,4 5,6", {"target": "b", "drop_columns": ["b"]}, "must not name the target, got b"),
+        ],
+    )
+    def test_errors(self, tmp_path, rows, options, message):
+        path = tmp_path / "t.csv"
+        path.write_text("\n".join(["a,b", *rows.split(" ")]))
+        with pytest.raises(ValueError, match=re.escape(message)):
+            load_dataset(path, **options)
+
+    def test_a_bare_string_is_no_list_of_columns(self):
+        with pytest.raises(TypeError, match="drop_columns must be a list of names, got 'x1'"):
+            load_dataset("toy", "x1")
+
+    @pytest.mark.parametrize("target", ["price in USD of 2020", "price_$"])
+    def test_units_of_long_and_strange_names(self, tmp_path, target):
+        path = tmp_path / "t.csv"
+        path.write_text(f"a,{target}\n1,2\n3,4\n5,6\n")
+        data = load_dataset(path, target=target)
+        assert (data.target_label, data.unit) == (target, "units of the target")
+
+    def test_missing_is_checked(self):
+        with pytest.raises(ValueError, match="missing must be 'drop' or 'as_published', got 'keep'"):
+            load_dataset("toy", missing="keep")
+
+    def test_another_target_of_a_bundled_table(self):
+        data = load_dataset("boston", target="RM")
+        assert data.target_label == "RM"
+        assert "MEDV" in data.features
+
+
+def test_gaps_are_filled_from_training_rows_only():
+    features = pd.DataFrame({"a": [1.0, 2.0, np.nan, 50.0, 90.0, np.nan], "c": list("xyxyxy")})
+    data = Dataset("gaps", features, pd.Series(range(6), name="t", dtype=float), "cm", "here", "")
+    for seed in range(8):
+        split = split_dataset(data, 2, 2, seed, scale_on="none")
+        median = features.loc[split.X_train.index, "a"].median()
+        for X in (split.X_train, split.X_test):
+            expected = features.loc[X.index, "a"].fillna(0 if np.isnan(median) else median)
+            assert X["a"].tolist() == expected.tolist()
+        everywhere = split_dataset(data, 2, 2, seed, scale_on="all")
+        assert everywhere.X_train["a"].max() <= 1

@@ -1,0 +1,366 @@
+"""COREG against a version that refits for every candidate; MSSR and the twins of step 1 against loops."""
+
+import time
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from scipy.spatial.distance import cdist
+from sklearn.linear_model import LinearRegression
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dmls2r_lite.estimators import DMLS2RRegressor
+from dmls2r_lite.rivals.coreg import COREGRegressor
+from dmls2r_lite.rivals.mssr import MSSRRegressor, contrastive_loss
+from dmls2r_lite.rivals.twins import MLPRegressor, PairwiseDifferenceRegressor
+
+
+def naive_coreg(X, y, k, ps, pool_size, max_rounds, seed):
+    """Zhou and Li's algorithm with loops, a new fit for every candidate: picks and both labeled sets."""
+    unlabeled = np.flatnonzero(np.isnan(y))
+    waiting = [unlabeled[i] for i in np.random.RandomState(seed).permutation(len(unlabeled))]
+    pool, waiting = waiting[:pool_size], waiting[pool_size:]
+    known = np.flatnonzero(~np.isnan(y))
+    sets = [([*X[known]], [*y[known]]) for _ in ps]
+    picks = []
+    for round_ in range(max_rounds):
+        chosen = []
+        for number, (p, (X_set, y_set)) in enumerate(zip(ps, sets, strict=True)):
+            fitted = KNeighborsRegressor(k, p=p).fit(X_set, y_set)
+            best = None
+            for row in pool:
+                (target,) = fitted.predict([X[row]])
+                (near,) = fitted.kneighbors([X[row]], return_distance=False)
+                refitted = KNeighborsRegressor(k, p=p).fit([*X_set, X[row]], [*y_set, target])
+                drop = 0.0
+                for i in near:
+                    (before,), (after,) = fitted.predict([X_set[i]]), refitted.predict([X_set[i]])
+                    drop += (y_set[i] - before) ** 2 - (y_set[i] - after) ** 2
+                if best is None or drop > best[0] * (1 + 1e-10):
+                    best = (drop, row, target)
+            if best is not None and best[0] > 1e-12:
+                chosen.append((number, best))
+                pool = [row for row in pool if row != best[1]]
+        if not chosen:
+            break
+        for number, (drop, row, target) in chosen:
+            sets[1 - number][0].append(X[row])
+            sets[1 - number][1].append(target)
+            picks.append((round_, number, row, target, drop))
+        while len(pool) < pool_size and waiting:
+            pool.append(waiting.pop(0))
+    return picks, sets
+
+
+def problem(seed, n_labeled=12, n_unlabeled=30, n_features=3):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n_labeled + n_unlabeled, n_features))
+    y = np.sin(4 * X[:, 0]) + X[:, 1] ** 2 + rng.normal(scale=0.1, size=len(X))
+    y[rng.permutation(len(y))[:n_unlabeled]] = np.nan
+    return X, y
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_picks_are_the_naive_ones(seed):
+    X, y = problem(seed)
+    k = 2 + seed % 3
+    picks, sets = naive_coreg(X, y, k, (2, 5), pool_size=10, max_rounds=8, seed=seed)
+    model = COREGRegressor(k, pool_size=10, max_rounds=8, random_state=seed).fit(X, y)
+    assert len(picks) > 0
+    assert model.picks_[["round", "chosen_by", "row"]].to_numpy().tolist() == [
+        list(pick[:3]) for pick in picks
+    ]
+    assert_allclose(model.picks_["target"], [pick[3] for pick in picks])
+    assert_allclose(model.picks_["drop"], [pick[4] for pick in picks], atol=1e-12)
+    x_new = np.random.default_rng(seed).uniform(size=(50, 3))
+    expected = [
+        KNeighborsRegressor(k, p=p).fit(*labeled_set).predict(x_new)
+        for p, labeled_set in zip((2, 5), sets, strict=True)
+    ]
+    assert_allclose(model.predict(x_new), np.mean(expected, axis=0))
+
+
+def test_by_hand():
+    # k = 1: the candidate at 0.9 gets the target of 1.0, its nearest label. No labeled sample is nearer to it
+    # than to itself, so no error can drop, and nothing is picked.
+    X, y = np.array([[0.0], [1.0], [0.9]]), np.array([0.0, 1.0, np.nan])
+    assert len(COREGRegressor(1, random_state=0).fit(X, y).picks_) == 0
+    # k = 2, labels 0, 0, 3 at 0, 1, 4: the candidate at 3.5 gets (0 + 3) / 2 = 1.5. For the label at 4 it
+    # takes the place of the one at 1: estimate (3 + 1.5) / 2 = 2.25 in place of 1.5, squared error 0.5625 in
+    # place of 2.25. For the label at 1 the one at 0 stays nearer. Both regressors agree; the first picks it.
+    X, y = np.array([[0.0], [1.0], [4.0], [3.5]]), np.array([0.0, 0.0, 3.0, np.nan])
+    model = COREGRegressor(2, random_state=0).fit(X, y)
+    assert model.picks_.to_numpy().tolist() == [[0, 0, 3, 1.5, 2.25 - 0.5625]]
+    assert [len(regressor._y) for regressor in model.regressors_] == [3, 4]  # the other one got it
+    assert model.predict([[3.6]]) == pytest.approx([((3 + 0) / 2 + (1.5 + 3) / 2) / 2])
+
+
+def test_picks_leave_the_unlabeled_set():
+    X, y = problem(0, 30, 200)
+    model = COREGRegressor(random_state=0).fit(X, y)
+    assert model.picks_["row"].is_unique
+    assert np.isnan(y[model.picks_["row"]]).all()
+    assert (model.picks_["drop"] > 0).all()
+    assert model.picks_.groupby("round").size().max() <= 2
+
+
+def test_without_unlabeled_samples_it_is_two_nearest_neighbours():
+    X, y = problem(1, 30, 0)
+    expected = np.mean([KNeighborsRegressor(3, p=p).fit(X, y).predict(X) for p in (2, 5)], axis=0)
+    assert_allclose(COREGRegressor().fit(X, y).predict(X), expected)
+
+
+def test_seed():
+    X, y = problem(2, 20, 300)
+    first, again, other = (COREGRegressor(random_state=seed).fit(X, y).picks_ for seed in (0, 0, 1))
+    assert first.equals(again)
+    assert not first.equals(other)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"n_neighbors": 0}, ValueError, "n_neighbors == 0, must be >= 1"),
+        ({"n_neighbors": 2.5}, TypeError, "n_neighbors must be an instance of int"),
+        ({"n_neighbors": 13}, ValueError, "n_neighbors must not exceed the number of labels, 12, got 13"),
+        ({"p": (2,)}, ValueError, r"p must be 2 exponents of 1 or more, got \(2,\)"),
+        ({"p": (0.5, 2)}, ValueError, "p must be 2 exponents of 1 or more"),
+        ({"pool_size": 0}, ValueError, "pool_size == 0, must be >= 1"),
+        ({"max_rounds": -1}, ValueError, "max_rounds == -1, must be >= 0"),
+    ],
+)
+def test_errors(options, error, message):
+    with pytest.raises(error, match=message):
+        COREGRegressor(**options).fit(*problem(0))
+
+
+def test_a_round_is_a_hundred_times_as_fast_as_the_naive_version():
+    X, y = problem(0, 50, 1000, 13)
+    start = time.perf_counter()
+    naive_coreg(X, y, 3, (2, 5), 100, max_rounds=2, seed=0)
+    naive_round = (time.perf_counter() - start) / 2
+    start = time.perf_counter()
+    model = COREGRegressor(random_state=0).fit(X, y)
+    assert naive_round / ((time.perf_counter() - start) / (model.picks_["round"].max() + 1)) > 100
+
+
+class TestContrastiveLoss:
+    def test_by_hand(self):
+        # distances 5 (similar), 5 and 0.6 (not): 25 / 2, 0 and (1 - 0.6)^2 / 2, their mean
+        z_a = torch.tensor([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+        z_b = torch.tensor([[3.0, 4.0], [3.0, 4.0], [1.0, 1.6]], dtype=torch.float64)
+        loss = contrastive_loss(z_a, z_b, torch.tensor([True, False, False]), margin=1.0)
+        assert loss.item() == pytest.approx((12.5 + 0 + 0.08) / 3)
+
+    @pytest.mark.parametrize("seed", range(10))
+    def test_equals_loop(self, seed):
+        rng = np.random.default_rng(seed)
+        codes = [torch.tensor(rng.normal(size=(12, 3)), requires_grad=True) for _ in range(2)]
+        looped = [z.detach().clone().requires_grad_() for z in codes]
+        similar, margin = torch.tensor(rng.random(12) < 0.5), rng.uniform(0.5, 4)
+        loss = contrastive_loss(*codes, similar, margin)
+        total = torch.zeros((), dtype=torch.float64)
+        for a, b, is_similar in zip(*looped, similar, strict=True):
+            d = ((a - b) ** 2).sum().sqrt()
+            if is_similar:
+                total = total + d**2 / 2
+            elif d < margin:
+                total = total + (margin - d) ** 2 / 2
+        torch.testing.assert_close(loss, total / 12, rtol=0, atol=1e-10)
+        loss.backward()
+        (total / 12).backward()
+        for z, by_loop in zip(codes, looped, strict=True):
+            torch.testing.assert_close(z.grad, by_loop.grad, rtol=0, atol=1e-10)
+
+    def test_gradient_of_equal_codes_is_finite(self):
+        z = torch.ones(4, 2, requires_grad=True)
+        contrastive_loss(z, torch.ones(4, 2), torch.tensor([True, False, True, False]), 1.0).backward()
+        assert z.grad.isfinite().all()
+
+    def test_shapes(self):
+        with pytest.raises(ValueError, match=r"got \(4, 2\), \(3, 2\) and \(4,\)"):
+            contrastive_loss(torch.ones(4, 2), torch.ones(3, 2), torch.ones(4, dtype=torch.bool), 1.0)
+        with pytest.raises(ValueError, match="one shape"):
+            contrastive_loss(torch.ones(0, 2), torch.ones(0, 2), torch.ones(0, dtype=torch.bool), 1.0)
+
+
+class TestMSSR:
+    def test_prediction_is_the_mean_of_the_nearest_codes(self):
+        X, y = problem(0, 20, 60)
+        model = MSSRRegressor(n_epochs=3, random_state=0).fit(X, y)
+        x_new = np.random.default_rng(1).uniform(size=(30, 3))
+        with torch.no_grad():
+            codes, new = (model.encoder_(torch.tensor(rows)).numpy() for rows in (X[~np.isnan(y)], x_new))
+        known = y[~np.isnan(y)]
+        expected = [np.mean(known[sorted(range(20), key=lambda i: d[i])[:3]]) for d in cdist(new, codes)]
+        assert_allclose(model.predict(x_new), expected)
+
+    def test_pairs_and_their_similarity(self, monkeypatch):
+        # Three labels 0, 1, 10: of the differences 1, 9 and 10 the least third is 1: only (0, 1) is similar.
+        X = np.array([[0.0], [1.0], [2.0], [0.1], [1.9], [40.0]])
+        y = np.array([0.0, 1.0, 10.0, np.nan, np.nan, np.nan])
+        seen = []
+
+        def spy(z_a, z_b, is_similar, margin):
+            seen.append((z_a.detach(), z_b.detach(), is_similar.tolist()))
+            return contrastive_loss(z_a, z_b, is_similar, margin)
+
+        monkeypatch.setattr("dmls2r_lite.rivals.mssr.contrastive_loss", spy)
+        monkeypatch.setattr("dmls2r_lite.rivals.mssr.make_encoder", lambda *_: SpyEncoder())
+        MSSRRegressor(similar_targets=1 / 3, similar_features=2 / 9, n_epochs=1, random_state=0).fit(X, y)
+        (only,) = seen
+        labeled_pairs, mixed = [], []
+        for a, b, is_similar in zip(*only, strict=True):
+            (labeled_pairs if len(labeled_pairs) < 3 else mixed).append((a.item(), b.item(), is_similar))
+        targets = dict(zip(X[:3, 0], y[:3], strict=True))
+        assert {(frozenset((targets[a], targets[b])), similar) for a, b, similar in labeled_pairs} == {
+            (frozenset((0, 1)), True),
+            (frozenset((0, 10)), False),
+            (frozenset((1, 10)), False),
+        }
+        # Of the 9 distances between an unlabeled and a labeled sample two are 0.1, the least.
+        assert len(mixed) == 32
+        for u, x, similar in mixed:
+            assert round(u, 5) in (0.1, 1.9, 40.0)
+            assert x in (0.0, 1.0, 2.0)
+            assert similar == (abs(u - x) < 0.11)
+
+    def test_learns_a_space_in_which_similar_targets_are_near(self):
+        X, y = problem(3, 40, 200, 6)  # four of the six features have nothing to do with the target
+        model = MSSRRegressor(random_state=0).fit(X, y)
+        assert model.losses_[-1] < 0.9 * model.losses_[0]
+        rng = np.random.default_rng(5)
+        x_new = rng.uniform(size=(400, 6))
+        truth = np.sin(4 * x_new[:, 0]) + x_new[:, 1] ** 2
+        known = ~np.isnan(y)
+        plain = KNeighborsRegressor(3).fit(X[known], y[known])
+        errors = [np.abs(m.predict(x_new) - truth).mean() for m in (model, plain)]
+        assert errors[0] < errors[1]
+
+    def test_seed(self):
+        X, y = problem(2, 20, 50)
+        first, again, other = (
+            MSSRRegressor(n_epochs=2, random_state=seed).fit(X, y).predict(X) for seed in (0, 0, 1)
+        )
+        assert (first == again).all()
+        assert not (first == other).all()
+
+    @pytest.mark.parametrize(
+        ("options", "error", "message"),
+        [
+            ({"n_neighbors": 13}, ValueError, "n_neighbors must not exceed the number of labels, 12, got 13"),
+            ({"similar_targets": 1.5}, ValueError, "similar_targets == 1.5, must be <= 1"),
+            ({"similar_features": -0.1}, ValueError, "similar_features == -0.1, must be >= 0"),
+            ({"margin": 0.0}, ValueError, "margin == 0.0, must be > 0"),
+            ({"learning_rate": "fast"}, TypeError, "learning_rate must be an instance of float"),
+            ({"n_epochs": 0}, ValueError, "n_epochs == 0, must be >= 1"),
+            ({"pair_batch_size": 2.5}, TypeError, "pair_batch_size must be an instance of int"),
+        ],
+    )
+    def test_errors(self, options, error, message):
+        with pytest.raises(error, match=message):
+            MSSRRegressor(**options).fit(*problem(0))
+
+
+class SpyEncoder(torch.nn.Module):
+    """Codes are the features times a weight of 1."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        return x * self.weight
+
+
+class TestMLP:
+    def test_starts_as_its_twin(self):
+        X, y = problem(0)
+        mlp = MLPRegressor(n_epochs=1, learning_rate=1e-12, random_state=3).fit(X, y)
+        twin = DMLS2RRegressor(n_epochs=1, learning_rate=1e-12, feature_scaling="none", random_state=3).fit(
+            X, y
+        )
+        for a, b in zip(mlp.network_[0].parameters(), twin.network_.encoder.parameters(), strict=True):
+            assert_allclose(a.detach(), b.detach(), atol=1e-9)
+
+    @pytest.mark.parametrize(("n_labeled", "cap"), [(5, 100), (12, 100), (12, 3)])
+    def test_takes_as_many_gradient_steps_as_step_1(self, n_labeled, cap, monkeypatch):
+        X, y = problem(0, n_labeled)
+        steps = []
+        monkeypatch.setattr(torch.optim.Adam, "step", lambda self: steps.append(self))
+        MLPRegressor(n_epochs=2, max_steps_per_epoch=cap, random_state=0).fit(X, y)
+        n_mlp = len(steps)
+        step_1 = DMLS2RRegressor(n_epochs=2, max_steps_per_epoch=cap, schedule="pairwise_only").fit(X, y)
+        assert n_mlp == len(steps) - n_mlp == step_1.history_["n_steps"].sum()
+
+    def test_fits_a_function(self):
+        X, y = problem(1, 100, 0)
+        assert np.abs(MLPRegressor(random_state=0).fit(X, y).predict(X) - y).mean() < 0.15
+
+    def test_unlabeled_rows_change_nothing(self):
+        X, y = problem(1)
+        known = ~np.isnan(y)
+        a, b = (
+            MLPRegressor(n_epochs=2, random_state=0).fit(*rows) for rows in ((X, y), (X[known], y[known]))
+        )
+        assert (a.predict(X) == b.predict(X)).all()
+
+    @pytest.mark.parametrize("name", ["n_epochs", "batch_size", "max_steps_per_epoch", "learning_rate"])
+    def test_errors(self, name):
+        with pytest.raises(ValueError, match=f"{name} == 0"):
+            MLPRegressor(**{name: 0}).fit(*problem(0))
+
+
+class TestPairwiseDifference:
+    def test_equals_loop(self, monkeypatch):
+        monkeypatch.setattr("dmls2r_lite.rivals.twins.PAIRS_PER_BLOCK", 50)
+        X, y = problem(0, 6, 4)
+        known = np.flatnonzero(~np.isnan(y))
+        rows, differences = [], []
+        for i in known:
+            for j in known:
+                if i != j:
+                    rows.append([*X[i], *X[j], *(X[i] - X[j])])
+                    differences.append(y[i] - y[j])
+        tree = KNeighborsRegressor(2).fit(rows, differences)
+        x_new = np.random.default_rng(0).uniform(size=(20, 3))
+        expected = []
+        for x in x_new:
+            estimates = []
+            for i in known:
+                (forth,) = tree.predict([[*x, *X[i], *(x - X[i])]])
+                (back,) = tree.predict([[*X[i], *x, *(X[i] - x)]])
+                estimates.append((forth - back) / 2 + y[i])
+            expected.append(np.mean(estimates))
+        model = PairwiseDifferenceRegressor(KNeighborsRegressor(2)).fit(X, y)
+        assert_allclose(model.predict(x_new), expected)
+
+    def test_linear_regression_on_pairs_is_linear_regression(self):
+        X, y = problem(4, 30, 0)
+        expected = LinearRegression().fit(X, y).predict(X)
+        assert_allclose(PairwiseDifferenceRegressor(LinearRegression()).fit(X, y).predict(X), expected)
+
+    def test_seed(self):
+        X, y = problem(1, 10, 0)
+        first, again, other = (
+            PairwiseDifferenceRegressor(random_state=seed).fit(X, y).predict(X + 0.1) for seed in (0, 0, 1)
+        )
+        assert (first == again).all()
+        assert not (first == other).all()
+
+
+QUICK = {"n_epochs": 15, "max_steps_per_epoch": 10, "learning_rate": 0.01}
+
+
+@parametrize_with_checks(
+    [
+        COREGRegressor(),
+        MSSRRegressor(**QUICK),
+        MLPRegressor(**QUICK),
+        PairwiseDifferenceRegressor(LinearRegression()),
+    ]
+)
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)

@@ -1,0 +1,223 @@
+"""The paper's tables with ours beside, and the counts of claims, on trials made up for it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+from click.testing import CliRunner
+
+from dmls2r_lite.command import cli
+from dmls2r_lite.rivals.plain import plain_models
+from dmls2r_lite.study.benchmark import AS_PUBLISHED, COLUMNS, all_methods, shipped_trials
+from dmls2r_lite.study.reproduction import count_claims, format_table, paper_tables, reproduce_table
+
+DATASETS = ("boston", "superconductivity", AS_PUBLISHED)
+
+
+def made_up(mae, n_seeds=20, methods=("DML-S2R", "COREG", "MSSR"), n_labeled=(10, 20, 50)):
+    """Trials of which `mae(dataset, method, n, seed)` is the error."""
+    return pd.DataFrame(
+        [
+            {
+                "dataset": dataset,
+                "method": method,
+                "n_labeled": n,
+                "seed": seed,
+                "mae": mae(dataset, method, n, seed),
+            }
+            for dataset in DATASETS
+            for method in methods
+            for n in n_labeled
+            for seed in range(n_seeds)
+        ]
+    )
+
+
+@pytest.fixture(scope="module")
+def paper():
+    """The paper's value by our dataset, method and N."""
+    table = paper_tables().replace({"dataset": {"air_quality": AS_PUBLISHED}})
+    return table.drop_duplicates(["dataset", "method", "n_labeled"]).set_index(
+        ["dataset", "method", "n_labeled"]
+    )["mae"]
+
+
+def around(paper, shift=0.0, spread=1.0):
+    """Trials whose mean is the paper's value plus `shift`."""
+    return made_up(lambda dataset, method, n, seed: paper[dataset, method, n] + shift + spread * (-1) ** seed)
+
+
+class TestTables:
+    def test_by_hand(self, paper):
+        # 1.0 above the paper's 8.2 for COREG on Boston with 10 labels: seeds 8.7 and 9.7 by turns
+        table = reproduce_table(around(paper, shift=1.0, spread=0.5), 3)
+        row = table.query("method == 'COREG' and n_labeled == 10").iloc[0]
+        assert (row["paper"], row["n_seeds"], row["position"]) == (8.2, 20, "below")
+        assert row["mean"] == pytest.approx(9.2)
+        assert row["standard_deviation"] == pytest.approx(0.5 * (20 / 19) ** 0.5)
+        assert format_table(table).loc["COREG", ["N = 10", "paper, N = 10"]].tolist() == [
+            "9.20 ± 0.51",
+            "8.2 ▼",
+        ]
+
+    @pytest.mark.parametrize(
+        ("shift", "position"), [(0, "within"), (1, "within"), (1.1, "below"), (-1.1, "above")]
+    )
+    def test_where_the_value_of_the_paper_lies(self, shift, position, paper):
+        for number in (2, 3, 4):
+            assert set(reproduce_table(around(paper, shift), number)["position"]) == {position}
+
+    def test_every_value_of_the_paper_is_there(self):
+        for number, printed in paper_tables().groupby("table"):
+            table = reproduce_table(shipped_trials(), number)
+            ours = table[table["paper"].notna()].set_index(["method", "n_labeled"])["paper"]
+            assert ours.to_dict() == printed.set_index(["method", "n_labeled"])["mae"].to_dict()
+            assert set(plain_models()) < set(table["method"])
+
+    def test_table_4_is_made_of_air_quality_as_published(self):
+        trials = shipped_trials()
+        for dataset, chosen in ((None, AS_PUBLISHED), ("air_quality", "air_quality")):
+            table = reproduce_table(trials, 4, dataset).set_index(["method", "n_labeled"])
+            of_mssr = trials[(trials["dataset"] == chosen) & (trials["method"] == "MSSR")]
+            expected = of_mssr.loc[of_mssr["n_labeled"] == 50, "mae"].mean()
+            assert table.loc[("MSSR", 50), "mean"] == pytest.approx(expected)
+
+    def test_number_of_seeds_is_shown_where_it_differs(self, paper):
+        trials = around(paper)
+        fewer = trials[~((trials["method"] == "MSSR") & (trials["seed"] > 5))]
+        cells = format_table(reproduce_table(fewer, 3))["N = 10"]
+        assert cells["MSSR"].endswith("(6)")
+        assert cells["COREG"].endswith("(20)")
+
+    def test_unknown_number(self, paper):
+        with pytest.raises(ValueError, match="number must be 1, 2, 3 or 4, got 5"):
+            reproduce_table(around(paper), 5)
+
+
+class TestClaims:
+    def counts(self, trials):
+        return count_claims(trials).set_index("claim")
+
+    @pytest.mark.parametrize(("shift", "holds"), [(-0.1, 9), (0.1, 0)])
+    def test_at_or_under_the_paper(self, shift, holds, paper):
+        counts = self.counts(around(paper, shift))
+        for method in ("DML-S2R", "COREG", "MSSR"):
+            assert counts.loc[f"{method}: at or under the paper's MAE"].tolist() == [holds, 9]
+
+    def test_order(self, paper):
+        counts = self.counts(around(paper, 0.3))
+        assert counts.loc["the paper's order of DML-S2R, COREG and MSSR"].tolist() == [9, 9]
+        assert counts.loc["DML-S2R has the lowest mean of the three"].tolist() == [9, 9]
+        other = made_up(lambda dataset, method, n, seed: {"COREG": 1, "DML-S2R": 2, "MSSR": 3}[method])
+        assert self.counts(other).loc["DML-S2R has the lowest mean of the three"].tolist() == [0, 9]
+
+    def test_beats(self):
+        # step 1 is worse by 1 on all seeds for N = 10, better for N = 20, worse on 10 of 20 for N = 50
+        def mae(dataset, method, n, seed):
+            change = {10: 1.0, 20: -1.0, 50: (-1) ** seed * (1 + seed / 100)}[n]
+            return 5 + seed / 7 + change * (method == "step 1")
+
+        counts = self.counts(made_up(mae, methods=("DML-S2R", "step 1")))
+        assert counts.loc["DML-S2R beats step 1 alone"].tolist() == [3, 9]
+        assert counts.loc["step 1 alone beats DML-S2R"].tolist() == [3, 9]
+        assert not [claim for claim in counts.index if "placebo" in claim]
+
+    def test_significance_is_corrected_for_the_number_of_cells(self):
+        # eight seeds, one sign: p = 2 / 2^8 = 0.0078, below 0.01 in one cell but not times nine
+        trials = made_up(
+            lambda d, method, n, seed: 5 + seed / 7 + (method == "step 1"), 8, ("DML-S2R", "step 1")
+        )
+        assert self.counts(trials).loc["DML-S2R beats step 1 alone"].tolist() == [0, 9]
+        one = trials[(trials["dataset"] == "boston") & (trials["n_labeled"] == 10)]
+        assert self.counts(one).loc["DML-S2R beats step 1 alone"].tolist() == [1, 1]
+
+    def test_plain_models(self, paper):
+        trials = made_up(lambda d, method, n, seed: {"DML-S2R": 3, "ridge": 2.5, "3-NN": 4}[method],
+                         methods=("DML-S2R", "ridge", "3-NN"))  # fmt: skip
+        counts = self.counts(trials)
+        assert counts.loc["DML-S2R is below the best plain model"].tolist() == [0, 9]
+        # of the paper's nine values for DML-S2R all are above 2.5
+        assert counts.loc["a plain model is below the paper's DML-S2R"].tolist() == [
+            9,
+            9,
+        ]
+
+    def test_table_1_and_the_cleaned_air_quality_do_not_count(self):
+        trials = shipped_trials()
+        fewer = trials[(trials["n_labeled"] != 100) & (trials["dataset"] != "air_quality")]
+        pd.testing.assert_frame_equal(count_claims(trials), count_claims(fewer))
+        assert set(count_claims(trials)["of"]) == {9}
+
+
+class TestCommand:
+    def test_markdown_of_the_shipped_trials(self):
+        result = CliRunner().invoke(cli.main, ["tables"])
+        assert result.exit_code == 0, result.output
+        titles = [line for line in result.output.splitlines() if line.startswith("## ")]
+        assert [title[:10] for title in titles] == [f"## Table {n}" for n in (1, 2, 3, 4, 4)] + ["## How oft"]
+        for line in result.output.splitlines():
+            if line.startswith("| DML-S2R |"):
+                assert "±" in line
+        cleaned = result.output.split("## Table 4")[2].split("##")[0]
+        assert "paper, N" not in cleaned
+
+    def test_html(self):
+        result = CliRunner().invoke(cli.main, ["tables", "--html"])
+        page = BeautifulSoup(result.output, "html.parser")
+        assert len(page.find_all("table")) == len(page.find_all("h2")) == 6
+        assert "DML-S2R" in page.find_all("table")[0].text
+
+    def test_folder_of_a_short_run(self, tmp_path):
+        command = [
+            "--datasets",
+            "boston",
+            "toy",
+            "--methods",
+            "median",
+            "3-NN",
+            "--seeds",
+            "2",
+            "--jobs",
+            "1",
+        ]
+        output = str(tmp_path / "results")
+        result = CliRunner().invoke(
+            cli.main, ["benchmark", *command, "--n-labeled", "10", "20", "--output", output]
+        )
+        assert result.exit_code == 0, result.output
+        assert "16 trials to do" in result.output
+        again = CliRunner().invoke(
+            cli.main, ["benchmark", *command, "--n-labeled", "10", "20", "--output", output]
+        )
+        assert "0 trials to do" in again.output
+        tables = CliRunner().invoke(cli.main, ["tables", output])
+        assert tables.exit_code == 0, tables.output
+        assert "Table 2: Superconductivity: no trials" in tables.output
+        assert "| median | " in tables.output
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["benchmark", "--datasets", "nix"], "datasets must be among boston"),
+            (["benchmark", "--methods", "nix"], "methods must be among 'DML-S2R'"),
+            (["benchmark", "--n-labeled", "2"], "--n-labeled"),
+            (["benchmark", "--datasets", "boston", "--n-labeled", "400"], "must be below 506"),
+            (["benchmark", "--jobs", "0"], "--jobs must be 1 or more, or -1, got 0"),
+            (["benchmark", "--seeds", "0"], "--seeds"),
+            (["benchmark", "boston"], "unexpected extra argument"),
+            (["tables", "nowhere"], "cannot read trials from nowhere"),
+        ],
+    )
+    def test_mistakes(self, arguments, message, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        result = CliRunner().invoke(cli.main, arguments)
+        assert result.exit_code != 0
+        assert message in result.output
+        assert "Traceback" not in result.output
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_columns_of_the_shipped_table():
+    assert list(shipped_trials()) == COLUMNS
+    assert np.isfinite(shipped_trials()["mae"]).all()
+    assert set(shipped_trials()["method"]) == set(all_methods())

@@ -1,0 +1,357 @@
+"""Trials, summaries and paired comparisons; the paper's tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import bootstrap, wilcoxon
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dmls2r_lite.base import SemiSupervisedRegressor
+from dmls2r_lite.data import load_dataset, split_dataset
+from dmls2r_lite.estimators import DMLS2RRegressor
+from dmls2r_lite.rivals.plain import plain_models
+from dmls2r_lite.study.comparing import compare, compare_cells, holm, summarize
+from dmls2r_lite.study.reproduction import paper_tables
+from dmls2r_lite.study.trials import predict_held_out, run_trials
+
+SECONDS = ["fit_seconds", "predict_seconds"]
+
+
+@pytest.fixture(scope="module")
+def toy():
+    return load_dataset("toy")
+
+
+class PlainSpy(RegressorMixin, BaseEstimator):
+    """Predicts 0 and notes what it was given."""
+
+    given: list[tuple] = []  # noqa: RUF012  of the class: run_trials fits clones
+
+    def fit(self, X, y):
+        self.given.append((X, y))
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+class SemiSupervisedSpy(PlainSpy, SemiSupervisedRegressor):
+    given: list[tuple] = []  # noqa: RUF012
+
+
+class TestRunTrials:
+    def test_rows_do_not_depend_on_the_number_of_processes(self, toy):
+        methods = {
+            "DML-S2R": DMLS2RRegressor(hidden_sizes=(8,), n_epochs=2, max_steps_per_epoch=3),
+            "forest": RandomForestRegressor(n_estimators=5),
+        }
+        one, two = (
+            run_trials(toy, methods, [5, 10], 20, range(2), n_jobs=n).drop(columns=SECONDS) for n in (1, 2)
+        )
+        pd.testing.assert_frame_equal(one, two, check_exact=True)
+        cells = [(n, seed, name) for n in (5, 10) for seed in (0, 1) for name in methods]
+        assert list(one[["n_labeled", "seed", "method"]].itertuples(index=False, name=None)) == cells
+        assert set(one["dataset"]) == {"toy"}
+        assert one["mae"].nunique() == 8
+
+    def test_errors_by_hand(self, toy):
+        trial = run_trials(toy, {"zero": PlainSpy()}, [5], 20, [3]).iloc[0]
+        y = split_dataset(toy, 5, 20, 3).y_test.to_numpy()
+        assert trial["mae"] == pytest.approx(sum(abs(y)) / len(y))
+        assert trial["rmse"] == pytest.approx((sum(y**2) / len(y)) ** 0.5)
+        assert trial["fit_seconds"] >= 0
+        assert trial["predict_seconds"] >= 0
+
+    def test_plain_models_see_labeled_rows_only(self, toy):
+        PlainSpy.given, SemiSupervisedSpy.given = [], []
+        run_trials(toy, {"plain": PlainSpy(), "semi": SemiSupervisedSpy()}, [5], 20, [3])
+        split = split_dataset(toy, 5, 20, 3)
+        ((X, y),) = PlainSpy.given
+        pd.testing.assert_frame_equal(X, split.X_labeled)
+        pd.testing.assert_series_equal(y, split.y_labeled)
+        ((X, y),) = SemiSupervisedSpy.given
+        pd.testing.assert_frame_equal(X, split.X_train)
+        pd.testing.assert_series_equal(y, split.y_train)
+        assert y.isna().sum() == 20
+
+    def test_seed_reaches_every_random_state_and_methods_stay_unfitted(self, toy):
+        forest = RandomForestRegressor(n_estimators=3)
+        methods = {"pipeline": make_pipeline(StandardScaler(), forest)}
+        trials = run_trials(toy, methods, [10], 20, [7])
+        split = split_dataset(toy, 10, 20, 7)
+        expected = make_pipeline(StandardScaler(), RandomForestRegressor(n_estimators=3, random_state=7))
+        predicted = expected.fit(split.X_labeled, split.y_labeled).predict(split.X_test)
+        assert trials["mae"].item() == (split.y_test - predicted).abs().mean()
+        assert forest.random_state is None
+        assert not hasattr(forest, "estimators_")
+
+    def test_integers_of_numpy(self, toy):
+        trials = run_trials(toy, {"median": DummyRegressor()}, np.array([5, 10]), 20, np.arange(2))
+        assert len(trials) == 4
+
+    def test_too_many_rows_is_an_error(self, toy):
+        with pytest.raises(ValueError, match="must be below 400"):
+            run_trials(toy, {"median": DummyRegressor()}, [380], 20, [0])
+
+
+class TestPlainModels:
+    def test_are_fresh_each_time_and_beat_the_median(self, toy):
+        models = plain_models()
+        assert list(models) == [
+            "median", "3-NN", "3-NN standardised", "ridge", "ridge min-max", "SVR", "SVR min-max",
+            "Gaussian process", "Gaussian process min-max", "random forest", "extra trees", "MLP",
+            "extra trees on pairs",
+        ]  # fmt: skip
+        assert all(models[name] is not plain_models()[name] for name in models)
+        mae = run_trials(toy, models, [50], 20, [0]).set_index("method")["mae"]
+        assert (mae.drop("median") < mae["median"]).all()
+
+    def test_three_neighbours_by_hand(self):
+        # at 0.5 the neighbours 0, 1 and 2 are 0.5, 0.5 and 1.5 away: weights 2, 2 and 2/3
+        model = plain_models()["3-NN"].fit([[0.0], [1.0], [2.0], [9.0]], [1.0, 3.0, 7.0, 100.0])
+        assert isinstance(model, KNeighborsRegressor)
+        assert model.predict([[0.5]])[0] == pytest.approx((2 * 1 + 2 * 3 + 2 / 3 * 7) / (2 + 2 + 2 / 3))
+
+
+def make_trials(**mae_by_method):
+    """Trials with 10 labels, seeds 0, 1, ..."""
+    rows = [
+        {"dataset": "d", "method": name, "n_labeled": 10, "seed": seed, "mae": mae}
+        for name, values in mae_by_method.items()
+        for seed, mae in enumerate(values)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_summarize_by_hand():
+    # b: mean (1 + 3 + 5) / 3 = 3, standard deviation 2, standard error 2 / sqrt(3)
+    trials = pd.concat([make_trials(b=[1, 3, 5], a=[4, 4, 4]), make_trials(b=[6, 8, 7]).assign(n_labeled=5)])
+    table = summarize(trials)
+    assert table.index.tolist() == ["b", "a"]  # in order of first appearance
+    assert table["mean"].loc["b"].to_dict() == {5: 7.0, 10: 3.0}
+    assert table["standard_error"][10].tolist() == pytest.approx([2 / 3**0.5, 0])
+    assert table["mean"][5].isna().tolist() == [False, True]
+
+
+class TestCompare:
+    def test_by_hand(self):
+        # Differences -1, -2, -3 and 4. Their sizes have ranks 1 to 4, positive ranks sum to 4.
+        # 7 of the 16 sets of signs give at most 4 ({}, 1, 2, 3, 4, 1+2, 1+3): p = 2 * 7 / 16.
+        row = compare(make_trials(a=[1, 2, 3, 9], b=[2, 4, 6, 5]), "a", "b").loc[10]
+        assert row["mean_difference"] == -0.5
+        assert row["p_value"] == pytest.approx(14 / 16)
+        assert (row["n_seeds"], row["n_better"]) == (4, 3)
+
+    def test_equals_scipy(self):
+        rng = np.random.default_rng(0)
+        a, b = rng.normal(3, 1, 20), rng.normal(3.5, 1, 20)
+        row = compare(make_trials(a=a, b=b), "a", "b", seed=5).loc[10]
+        interval = bootstrap((a - b,), np.mean, rng=5, method="percentile").confidence_interval
+        assert (row["low"], row["high"]) == tuple(interval)
+        assert row["p_value"] == wilcoxon(a, b).pvalue
+        # An interval of the mean is about 1.96 standard errors wide on either side.
+        half_width = 1.96 * np.std(a - b, ddof=0) / 20**0.5
+        assert_allclose([row["low"], row["high"]], (a - b).mean() + np.array([-1, 1]) * half_width, atol=0.05)
+
+    def test_pairs_by_seed_whatever_the_order_of_rows(self):
+        trials = make_trials(a=[1, 2, 3, 9], b=[2, 4, 6, 5])
+        shuffled = trials.sample(frac=1, random_state=0)
+        pd.testing.assert_frame_equal(compare(shuffled, "a", "b"), compare(trials, "a", "b"))
+
+    def test_swapped_methods_change_the_sign(self):
+        trials = make_trials(a=[1.0, 2.5, 3.0, 9.0, 4.0], b=[2.0, 4.0, 6.0, 5.0, 4.5])
+        forth, back = compare(trials, "a", "b").loc[10], compare(trials, "b", "a").loc[10]
+        assert forth["mean_difference"] == -back["mean_difference"]
+        assert forth["p_value"] == back["p_value"]
+        assert (forth["n_better"], back["n_better"]) == (4, 1)
+
+    def test_a_row_for_each_n(self):
+        trials = make_trials(a=[1, 2, 3], b=[2, 4, 6])
+        both = pd.concat([trials, trials.assign(n_labeled=5, mae=trials["mae"] * 10)])
+        table = compare(both, "a", "b")
+        assert table.index.name == "n_labeled"
+        assert table["mean_difference"].to_dict() == {5: -20.0, 10: -2.0}
+
+    def test_equal_methods(self):
+        row = compare(make_trials(a=[1, 2, 3], b=[1, 2, 3]), "a", "b").loc[10]
+        assert row[["mean_difference", "low", "high", "p_value", "n_better"]].tolist() == [0, 0, 0, 1, 0]
+
+    def test_the_same_difference_everywhere(self):
+        row = compare(make_trials(a=[1, 2, 3], b=[2, 3, 4]), "a", "b").loc[10]
+        assert row[["mean_difference", "low", "high"]].tolist() == [-1, -1, -1]
+        assert row["p_value"] == pytest.approx(2 / 8)
+
+    def test_seeds_of_a_third_method_do_not_matter(self):
+        trials = make_trials(a=[1, 2, 3], b=[2, 4, 6])
+        more = pd.concat([trials, make_trials(c=[1, 1, 1, 1, 1])])
+        pd.testing.assert_frame_equal(compare(more, "a", "b"), compare(trials, "a", "b"))
+
+    @pytest.mark.parametrize(
+        ("trials", "message"),
+        [
+            (make_trials(a=[1, 2]), "no trial of method 'b'; there are a"),
+            (make_trials(b=[1, 2]), "no trial of method 'a'; there are b"),
+            (make_trials(a=[1, 2, 3], b=[1, 2]), "must have run on the same 2 or more seeds"),
+            (make_trials(a=[1], b=[2]), "must have run on the same 2 or more seeds"),
+            (make_trials(a=[1, np.nan], b=[2, 3]), "must have run on the same 2 or more seeds"),
+        ],
+    )
+    def test_errors(self, trials, message):
+        with pytest.raises(ValueError, match=message):
+            compare(trials, "a", "b")
+
+    def test_repeated_trials(self):
+        trials = make_trials(a=[1, 2], b=[2, 3])
+        twice = pd.concat([trials, trials.assign(dataset="another")])
+        for function in (summarize, lambda trials: compare(trials, "a", "b")):
+            with pytest.raises(ValueError, match="got 'a' with N = 10 and seed 0 twice"):
+                function(twice)
+
+
+class TestCompareCells:
+    def test_is_compare_on_each_dataset(self):
+        rng = np.random.default_rng(0)
+        first = make_trials(a=rng.normal(size=8), b=rng.normal(1, size=8))
+        second = make_trials(a=rng.normal(size=8), b=rng.normal(0, size=8)).assign(dataset="e", n_labeled=20)
+        table = compare_cells(pd.concat([first, second]), "a", "b")
+        assert table.index.tolist() == [("d", 10), ("e", 20)]
+        for dataset, part in (("d", first), ("e", second)):
+            pd.testing.assert_frame_equal(table.loc[dataset].drop(columns="p_holm"), compare(part, "a", "b"))
+        assert_allclose(table["p_holm"], holm(table["p_value"]))
+
+    def test_only_common_seeds_and_cells(self):
+        both = make_trials(a=[1, 2, 3], b=[2, 4, 6, 8])
+        only_a = make_trials(a=[1, 2, 3]).assign(dataset="e")
+        too_few = make_trials(a=[1], b=[2]).assign(dataset="f")
+        table = compare_cells(pd.concat([both, only_a, too_few]), "a", "b")
+        assert table.index.tolist() == [("d", 10)]
+        assert table["n_seeds"].item() == 3
+
+    def test_nothing_to_compare(self):
+        with pytest.raises(ValueError, match="'a' and 'b' have not run on the same 2 or more seeds"):
+            compare_cells(make_trials(a=[1, 2]), "a", "b")
+
+
+class TestHolm:
+    def test_by_hand(self):
+        # sorted 0.01, 0.02, 0.03, 0.5 times 4, 3, 2, 1: 0.04, 0.06, 0.06, 0.5
+        assert_allclose(holm([0.5, 0.01, 0.03, 0.02]), [0.5, 0.04, 0.06, 0.06])
+        assert_allclose(holm([0.04, 0.04]), [0.08, 0.08])
+        assert_allclose(holm([0.9, 0.8]), [1, 1])
+
+    def test_equals_loop(self):
+        # Holm's procedure as he describes it: step down, stop at the first that is not rejected
+        rng = np.random.default_rng(0)
+        for _ in range(50):
+            p = rng.uniform(size=9) ** 3
+            corrected = holm(p)
+            for alpha in (0.01, 0.05, 0.3):
+                rejected = set()
+                for rank, i in enumerate(sorted(range(9), key=lambda i: p[i])):
+                    if p[i] > alpha / (9 - rank):
+                        break
+                    rejected.add(i)
+                assert set(np.flatnonzero(corrected <= alpha)) == rejected
+
+
+# Typed a second time from the paper's tables: rows of MAE for 10, 20, 50 (and 100) labels.
+PAPER = {
+    (1, "superconductivity"): {"step 1": [23.5, 22.8, 18.2, 17.2], "DML-S2R": [22.3, 18.2, 16.2, 15.8]},
+    (2, "superconductivity"): {
+        "COREG": [23.1, 20.5, 17.2], "MSSR": [22.4, 21.2, 18.1], "DML-S2R": [22.3, 18.2, 16.2]
+    },
+    (3, "boston"): {"COREG": [8.2, 7.9, 5.1], "MSSR": [6.5, 5.6, 4.9], "DML-S2R": [6.1, 5.4, 4.5]},
+    (4, "air_quality"): {
+        "COREG": [12.4, 11.9, 9.5], "MSSR": [17.9, 17.3, 12.7], "DML-S2R": [10.9, 6.0, 3.3]
+    },
+}  # fmt: skip
+
+
+def test_paper_tables():
+    expected = [
+        (table, dataset, method, n, mae)
+        for (table, dataset), methods in PAPER.items()
+        for method, values in methods.items()
+        for n, mae in zip([10, 20, 50, 100], values, strict=False)
+    ]
+    printed = paper_tables()
+    assert list(printed) == ["table", "dataset", "method", "n_labeled", "mae"]
+    assert sorted(printed.itertuples(index=False, name=None)) == sorted(expected)
+
+
+class TestHeldOut:
+    @pytest.fixture
+    def table(self):
+        rng = np.random.default_rng(0)
+        X = pd.DataFrame(rng.uniform(size=(40, 3)), columns=list("abc"), index=np.arange(40) * 10)
+        y = 3 * X["a"] + X["b"] ** 2
+        y.iloc[rng.permutation(40)[:22]] = np.nan
+        return X, y
+
+    def test_every_labeled_row_once_in_a_repeat(self, table):
+        X, y = table
+        methods = {name: plain_models()[name] for name in ("median", "ridge")}
+        held_out = predict_held_out(X, y, methods, n_repeats=3, seed=1)
+        for _, part in held_out.groupby(["method", "repeat"]):
+            assert sorted(part["row"]) == sorted(y.index[y.notna()])
+        assert (held_out["target"] == y[held_out["row"]].to_numpy()).all()
+
+    def test_median_by_loops(self, table):
+        X, y = table
+        held_out = predict_held_out(X, y, {"median": plain_models()["median"]}, n_repeats=2, seed=7)
+        for repeat in range(2):
+            known = [row for row in y.index if not np.isnan(y[row])]
+            order = np.random.default_rng(7 + repeat).permutation(len(known))
+            sizes = [4, 4, 4, 3, 3]
+            for start, size in zip(np.cumsum([0, *sizes]), sizes, strict=False):
+                fold = [known[i] for i in order[start : start + size]]
+                others = [y[row] for row in known if row not in fold]
+                predicted = held_out.query("repeat == @repeat and row in @fold")["prediction"]
+                assert (predicted == np.median(others)).all()
+                assert len(predicted) == size
+
+    def test_a_hidden_target_has_no_effect(self, table):
+        X, y = table
+        row = y.index[y.notna()][4]
+        methods = {
+            "trees": plain_models()["extra trees"],
+            "both": DMLS2RRegressor(n_epochs=2, target_scaling="none"),
+        }
+        before = predict_held_out(X, y, methods, n_repeats=1)
+        after = predict_held_out(X, y.where(y.index != row, 99.0), methods, n_repeats=1)
+        same = before["row"] == row
+        assert (before["prediction"][same] == after["prediction"][same]).all()
+        assert (before["prediction"][~same] != after["prediction"][~same]).any()
+
+    def test_held_out_rows_stay_as_unlabeled_ones(self, table):
+        X, y = table
+        seen = []
+
+        class Spy(DMLS2RRegressor):
+            def fit(self, X, y):
+                seen.append((len(X), int(np.isnan(y).sum())))
+                return super().fit(X, y)
+
+        predict_held_out(X, y, {"spy": Spy(n_epochs=1)}, n_repeats=1)
+        assert sorted(seen) == [(40, 25)] * 2 + [(40, 26)] * 3
+
+    def test_jobs_do_not_matter(self, table):
+        X, y = table
+        methods = {"DML-S2R": DMLS2RRegressor(n_epochs=2), "trees": plain_models()["extra trees"]}
+        one, two = (predict_held_out(X, y, methods, n_repeats=1, n_jobs=n_jobs) for n_jobs in (1, 2))
+        pd.testing.assert_frame_equal(one, two)
+
+    def test_few_labels(self, table):
+        X, y = table
+        known = y.index[y.notna()]
+        few = y.where(y.index.isin(known[:3]))
+        held_out = predict_held_out(X, few, {"median": plain_models()["median"]}, n_repeats=1)
+        assert sorted(held_out["row"]) == sorted(known[:3])
+        with pytest.raises(ValueError, match="y must hold at least 3 targets that are not NaN, got 2"):
+            predict_held_out(X, y.where(y.index.isin(known[:2])), {}, n_repeats=1)

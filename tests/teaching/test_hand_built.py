@@ -1,0 +1,344 @@
+"""Functions that notebooks build by hand, taken out of their cells and run against the package's."""
+
+import copy
+import inspect
+from pathlib import Path
+from types import SimpleNamespace
+
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+import torch
+from sklearn.preprocessing import MinMaxScaler
+from torch import nn
+
+from dmls2r_lite.data import load_dataset, split_dataset
+from dmls2r_lite.estimators import DMLS2RRegressor
+from dmls2r_lite.losses import (
+    pairs_from_numbers,
+    pairwise_similarity_loss,
+    pairwise_similarity_loss_all_pairs,
+    ranked_list_loss,
+)
+from dmls2r_lite.miner import mine_from_scores, mine_positives_negatives
+from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
+from dmls2r_lite.rivals.coreg import COREGRegressor
+from dmls2r_lite.rivals.mssr import contrastive_loss
+from dmls2r_lite.rivals.plain import plain_models
+from dmls2r_lite.schedules import alternate
+from dmls2r_lite.study.comparing import compare
+from dmls2r_lite.study.trials import fit_with_seed, predict_held_out
+from dmls2r_lite.training import train
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+
+
+def hand_built(number):
+    """Functions and classes that the cells tagged `hand-built` of a notebook define, by name.
+
+    The cells see torch, np and nn, what they import, and each other; nothing else of the notebook.
+
+    Parameters
+    ----------
+    number : str
+        Of the notebook, for example "02".
+    """
+    (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
+    namespace = {"torch": torch, "np": np, "nn": nn, "__name__": "hand_built"}
+    for cell in nbformat.read(path, as_version=4).cells:
+        if "hand-built" in cell.metadata.get("tags", []):
+            exec(compile(cell.source, str(path), "exec"), namespace)
+    return SimpleNamespace(
+        **{
+            name: value
+            for name, value in namespace.items()
+            if inspect.isroutine(value) or inspect.isclass(value)
+            if value.__module__ == "hand_built"
+        }
+    )
+
+
+@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "05", "06", "08"])
+def test_notebook_builds_by_hand(number):
+    built = vars(hand_built(number))
+    assert built
+    for name, value in built.items():
+        assert value.__doc__, name
+        function = value.__init__ if inspect.isclass(value) else value
+        assert function.__annotations__.keys() >= {"return"}, name
+
+
+seeds = pytest.mark.parametrize("seed", range(10))
+
+
+def normal(*shape: int, scale: float = 1.0) -> torch.Tensor:
+    return scale * torch.randn(*shape, dtype=torch.float64)
+
+
+def assert_same_values_and_gradients(by_hand, of_package, *inputs: torch.Tensor) -> None:
+    for tensor in inputs:
+        tensor.requires_grad_()
+    ours, theirs = by_hand(*inputs), of_package(*inputs)
+    torch.testing.assert_close(ours, theirs)
+    gradients = torch.autograd.grad(ours.sum(), inputs), torch.autograd.grad(theirs.sum(), inputs)
+    torch.testing.assert_close(*gradients)
+
+
+@seeds
+def test_split_and_scaling(seed: int) -> None:
+    by_hand = hand_built("00")
+    data = load_dataset("toy")
+    n_labeled, n_unlabeled = 2 + 7 * seed, 5 + 20 * seed
+    rows = by_hand.draw_rows(len(data.target), n_labeled, n_unlabeled, seed)
+    raw = split_dataset(data, n_labeled, n_unlabeled, seed, scale_on="none")
+    for numbers, part in zip(rows, (raw.y_labeled, raw.y_unlabeled, raw.y_test), strict=True):
+        np.testing.assert_array_equal(numbers, part.index)
+    X, X_fit = data.features.to_numpy(), raw.X_train.to_numpy().copy()
+    X_fit[:, 1] = 3.0 if seed == 0 else X_fit[:, 1]  # a constant column
+    np.testing.assert_allclose(by_hand.min_max_scale(X_fit, X), MinMaxScaler().fit(X_fit).transform(X))
+
+
+@seeds
+def test_pairwise_losses(seed: int) -> None:
+    by_hand = hand_built("01")
+    torch.manual_seed(seed)
+    n = 2 + seed
+    i, j = by_hand.ordered_pairs(n)
+    numbers = pairs_from_numbers(torch.arange(n * (n - 1)), n)
+    assert i.equal(numbers[0])
+    assert j.equal(numbers[1])
+
+    matrix, g, h, y = normal(n, n), normal(n), normal(n), normal(n, scale=5)
+    for by_hand_loss in (
+        by_hand.pairwise_similarity_loss_by_loops,
+        by_hand.pairwise_similarity_loss_of_matrix,
+    ):
+        assert_same_values_and_gradients(
+            by_hand_loss, lambda m, t: pairwise_similarity_loss(m[i, j], t[i] - t[j]), matrix, y
+        )
+    assert_same_values_and_gradients(
+        by_hand.all_pairs_loss_from_scores, pairwise_similarity_loss_all_pairs, g, h, y
+    )
+
+
+@seeds
+def test_network_and_prediction(seed: int) -> None:
+    by_hand = hand_built("01")
+    torch.manual_seed(seed)
+    network = by_hand.HandSiameseNetwork(4).double()
+    twin = SiameseNetwork(make_encoder(4), LinearPairHead(100)).double()
+    twin.encoder.load_state_dict(network.encoder.state_dict())
+    twin.head.linear.load_state_dict(network.head.state_dict())
+    x, x_labeled, y_labeled = normal(7, 4), normal(2 + seed, 4), normal(2 + seed)
+
+    torch.testing.assert_close(network(x, x.flip(0)), twin(x, x.flip(0)))
+    torch.testing.assert_close(by_hand.scores_by_halves(network, x), twin.scores(x))
+    expected = twin.predict(x, x_labeled, y_labeled)
+    torch.testing.assert_close(by_hand.predict_by_loops(network, x, x_labeled, y_labeled), expected)
+    scores = *by_hand.scores_by_halves(network, x), *by_hand.scores_by_halves(network, x_labeled)
+    torch.testing.assert_close(by_hand.predict_from_scores(*scores, y_labeled), expected)
+    one_anchor = by_hand.estimate_from_anchor(network, x, x_labeled[0], y_labeled[0])
+    torch.testing.assert_close(one_anchor, twin.predict(x, x_labeled[:1], y_labeled[:1]))
+
+
+@pytest.mark.parametrize("mode", ["absolute", "signed"])
+@seeds
+def test_mining(seed: int, mode: str) -> None:
+    by_hand = hand_built("02")
+    torch.manual_seed(seed)
+    n, m = 1 + seed, 6 + 5 * seed
+    for k in (1, 5, m):
+        for differences in (
+            normal(n, m),
+            torch.randint(-3, 4, (n, m)).double(),
+        ):  # the latter is full of ties
+            found = by_hand.mine_by_loops(differences, k, mode)
+            torch.testing.assert_close(found, mine_positives_negatives(differences, k, mode))
+    g, h = normal(n), normal(m)
+    torch.testing.assert_close(by_hand.mine_by_sorting(g, h, 5), mine_from_scores(g, h, 5))
+
+
+@pytest.mark.parametrize("weighting", ["ranked_list", "literal"])
+@seeds
+def test_ranked_list_loss(seed: int, weighting: str) -> None:
+    by_hand = hand_built("02")
+    torch.manual_seed(seed)
+    n, k = 1 + seed, 1 + seed % 5
+    settings = [(1.2, 0.4, 10.0), (2.0, 1.0, 0.0), (3.0, 0.5, -0.5)][seed % 3]
+    anchors, positives, negatives = normal(n, 3), normal(n, k, 3), normal(n, k, 3)
+    assert_same_values_and_gradients(
+        lambda *codes: by_hand.ranked_list_loss_by_loops(*codes, *settings, weighting),
+        lambda *codes: ranked_list_loss(*codes, *settings, weighting),
+        anchors, positives, negatives,
+    )  # fmt: skip
+
+
+@seeds
+def test_alternate_training(seed: int) -> None:
+    by_hand = hand_built("03")
+    torch.manual_seed(seed)
+    n, k = 4 + seed, 1 + seed % 3
+    x_labeled, y_labeled, x_unlabeled = normal(n, 3), normal(n), normal(20, 3)
+    start = SiameseNetwork(make_encoder(3, (8, 5)), LinearPairHead(5)).double()
+    ours, theirs = copy.deepcopy(start), copy.deepcopy(start)
+    adam = torch.optim.Adam(ours.parameters(), lr=0.003)
+    losses = by_hand.train_alternately(
+        ours, adam, x_labeled, y_labeled, x_unlabeled, n_epochs=3, k=k, boundary=1.0, margin=0.3,
+        temperature=5.0, seed=seed,
+    )  # fmt: skip
+    history = train(
+        theirs, x_labeled, y_labeled, x_unlabeled, schedule=alternate, n_epochs=3, learning_rate=0.003,
+        optimizer_state="shared", pair_batch_size=32, max_steps_per_epoch=100, k=k, embedding="unit",
+        boundary=1.0, margin=0.3, temperature=5.0, weighting="ranked_list", seed=seed,
+    )  # fmt: skip
+    np.testing.assert_allclose(losses, history["loss"])
+    for mine, package in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(mine, package)
+
+
+@seeds
+def test_paired_comparison(seed: int) -> None:
+    by_hand = hand_built("04")
+    rng = np.random.default_rng(seed)
+    a, b = rng.uniform(3, 6, size=(2, 3 + seed % 8))
+    rows = {"seed": range(len(a)), "n_labeled": 20, "A": a, "B": b}
+    trials = pd.DataFrame(rows).melt(["seed", "n_labeled"], var_name="method", value_name="mae")
+    row = compare(trials, "A", "B").loc[20]
+    mean, standard_error = by_hand.paired_difference(a, b)
+    np.testing.assert_allclose([mean, standard_error], [row["mean_difference"], scipy.stats.sem(a - b)])
+    np.testing.assert_allclose(by_hand.signed_rank_p_value(a - b), row["p_value"])
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("method", ["median", "ridge", "extra trees"])
+def test_held_out_predictions(seed: int, method: str) -> None:
+    by_hand = hand_built("05")
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(10, 40))
+    X, y = rng.normal(size=(n, 3)), rng.normal(size=n)
+    y[rng.permutation(n)[rng.integers(6, n) :]] = np.nan
+    model = plain_models()[method]
+
+    def fit(X: np.ndarray, y: np.ndarray):
+        return fit_with_seed(model, pd.DataFrame(X), pd.Series(y), seed)
+
+    predicted = by_hand.leave_labels_out(X, y, fit, 5, seed)
+    held_out = predict_held_out(pd.DataFrame(X), pd.Series(y), {method: model}, n_repeats=1, seed=seed)
+    assert held_out["row"].is_unique
+    np.testing.assert_allclose(held_out.set_index("row")["prediction"].reindex(range(n)), predicted)
+
+
+@seeds
+def test_first_round_of_coreg(seed: int) -> None:
+    by_hand = hand_built("06")
+    rng = np.random.default_rng(seed)
+    n_labeled, n_unlabeled, k = int(rng.integers(4, 20)), int(rng.integers(1, 40)), 2 + seed % 3
+    X = rng.uniform(size=(n_labeled + n_unlabeled, 1 + seed % 4))
+    y = np.append(np.sin(4 * X[:n_labeled, 0]), np.full(n_unlabeled, np.nan))
+    model = COREGRegressor(k, p=(1, 3), pool_size=15, max_rounds=1, random_state=seed).fit(X, y)
+    pool = n_labeled + np.random.RandomState(seed).permutation(n_unlabeled)[:15]
+    picks = by_hand.first_round(X[:n_labeled], y[:n_labeled], X[pool], k, (1, 3))
+    expected = [(regressor, pool[place], *numbers) for regressor, place, *numbers in picks]
+    found = model.picks_[["chosen_by", "row", "target", "drop"]].to_numpy()
+    np.testing.assert_allclose(found, np.reshape(expected, (-1, 4)))
+
+
+@seeds
+def test_contrastive_loss(seed: int) -> None:
+    by_hand = hand_built("06")
+    torch.manual_seed(seed)
+    n_pairs, margin = 1 + 3 * seed, 0.5 + 0.3 * seed
+    is_similar = torch.rand(n_pairs) < seed / 9  # none in the first, all in the last
+    assert_same_values_and_gradients(
+        lambda a, b: by_hand.contrastive_loss_by_loop(a, b, is_similar, margin),
+        lambda a, b: contrastive_loss(a, b, is_similar, margin),
+        normal(n_pairs, 3), normal(n_pairs, 3),
+    )  # fmt: skip
+
+
+@seeds
+def test_mining_by_norm(seed: int) -> None:
+    by_hand = hand_built("08")
+    torch.manual_seed(seed)
+    n, m, n_targets = 1 + seed, 6 + 5 * seed, 1 + seed % 3
+    for k in (1, 5, m):
+        for differences in (
+            normal(n, m, n_targets),
+            torch.randint(-3, 4, (n, m, n_targets)).double(),  # full of ties
+        ):
+            found = by_hand.mine_by_norm(differences, k)
+            torch.testing.assert_close(found, mine_positives_negatives(differences, k))
+            if n_targets == 1:
+                torch.testing.assert_close(found, mine_positives_negatives(differences[..., 0], k))
+
+
+@pytest.mark.parametrize("size", [8, 24, 28])
+def test_image_encoder(size: int) -> None:
+    by_hand = hand_built("08")
+    torch.manual_seed(size)
+    encoder = by_hand.ImageEncoder(size, n_codes=7).double()
+    images = torch.rand(3, 1, size, size, dtype=torch.float64)
+    codes = encoder(images)
+    assert codes.shape == (3, 7)
+    assert (codes >= 0).all()
+    torch.testing.assert_close(encoder(images[1:2]), codes[1:2])
+
+    def convolve(maps: np.ndarray, layer: nn.Conv2d) -> np.ndarray:
+        """One image at a time, one output value at a time; then a ReLU."""
+        weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
+        width, stride, pad = layer.kernel_size[0], layer.stride[0], layer.padding[0]
+        padded = np.pad(maps, ((0, 0), (pad, pad), (pad, pad)))
+        n_out = maps.shape[1] // stride
+        result = np.empty((len(weight), n_out, n_out))
+        for out, row, column in np.ndindex(result.shape):
+            top, left = stride * row, stride * column
+            patch = padded[:, top : top + width, left : left + width]
+            result[out, row, column] = (weight[out] * patch).sum() + bias[out]
+        return np.maximum(result, 0)
+
+    layers = [layer for layer in encoder.modules() if isinstance(layer, nn.Conv2d)]
+    assert len(layers) == 2
+    for image, code in zip(images.numpy(), codes.detach().numpy(), strict=True):
+        maps = convolve(convolve(image, layers[0]), layers[1])
+        weight, bias = encoder.to_code.weight.detach().numpy(), encoder.to_code.bias.detach().numpy()
+        np.testing.assert_allclose(np.maximum(weight @ maps.ravel() + bias, 0), code, atol=1e-12)
+
+
+@seeds
+def test_antisymmetric_head(seed: int) -> None:
+    by_hand = hand_built("08")
+    torch.manual_seed(seed)
+    n_codes, n_targets = 2 + seed, 1 + seed % 3
+    head = by_hand.AntisymmetricHead(n_codes, n_targets).double()
+    z_a, z_b = normal(20, n_codes), normal(20, n_codes)
+    estimated = head(z_a, z_b)
+    assert estimated.shape == (20, n_targets)
+    assert torch.equal(estimated, -head(z_b, z_a))
+    assert not head(z_a, z_a).any()
+    assert estimated.all()
+
+    network = SiameseNetwork(nn.Identity(), head)
+    assert not network.is_separable
+    y = normal(20, n_targets)
+    forth = torch.stack([head(z_a, z_b[i].expand_as(z_a)) + y[i] for i in range(20)])  # no need to average
+    torch.testing.assert_close(network.predict(z_a, z_b, y), forth.mean(dim=0))
+
+
+def test_antisymmetric_head_and_image_encoder_in_the_estimator() -> None:
+    by_hand = hand_built("08")
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(30, 1, 8, 8)), rng.normal(size=(30, 2))
+    y[8:] = np.nan
+    torch.manual_seed(0)
+    encoder, head = by_hand.ImageEncoder(8, n_codes=6), by_hand.AntisymmetricHead(6, 2)
+    model = DMLS2RRegressor(encoder=encoder, head=head, n_epochs=2, random_state=0).fit(X, y)
+    differences = model.pairwise_difference(X, X)
+    assert differences.shape == (30, 30, 2)
+    np.testing.assert_allclose(differences, -differences.transpose(1, 0, 2), atol=1e-12)
+    assert np.isfinite(model.predict(X)).all()
+    trained = zip(model.network_.parameters(), [*encoder.parameters(), *head.parameters()], strict=True)
+    weights = [pair for pair in trained if pair[1].ndim > 1]  # biases of units that stay on do not move
+    assert len(weights) == 5
+    assert not any(torch.equal(after.float(), before) for after, before in weights)

@@ -1,0 +1,125 @@
+"""What the notebooks share: one clear error for a bad parameter, and a record of results."""
+
+import json
+import re
+
+import nbformat
+import numpy as np
+import pytest
+
+from dmls2r_lite.command.pages import glossary_to_html, to_html
+from dmls2r_lite.data import uci
+from dmls2r_lite.data.catalog import DATASETS
+from dmls2r_lite.teaching import notebook
+from dmls2r_lite.teaching.notebook import RESULTS_MIME, check_parameters, record_results
+
+BUNDLED = [name for name in DATASETS if name not in uci.FILES]
+GOOD = {
+    "dataset": "toy", "drop_columns": "", "n_labeled": 20, "n_unlabeled": 200, "seed": 0, "n_seeds": 5,
+    "k": 5, "n_epochs": 30, "boundary": 1.2, "margin": 0.4, "temperature": 10.0,
+    "mining_mode": "absolute",
+}  # fmt: skip
+
+
+class TestCheckParameters:
+    @pytest.mark.parametrize("name", BUNDLED)
+    def test_loads_the_dataset(self, name):
+        assert check_parameters(**GOOD | {"dataset": name}).name == name
+
+    def test_any_may_be_left_out(self):
+        for left_out in GOOD.keys() - {"dataset"}:
+            assert check_parameters(**{k: v for k, v in GOOD.items() if k != left_out}).name == "toy"
+        assert check_parameters(dataset="toy").name == "toy"
+
+    @pytest.mark.parametrize("drop_columns", ["B,CHAS", " B , CHAS ", "B, CHAS,"])
+    def test_drop_columns(self, drop_columns):
+        features = check_parameters(dataset="boston", drop_columns=drop_columns).features
+        assert features.shape == (506, 11)
+        assert not {"B", "CHAS"} & set(features)
+
+    @pytest.mark.parametrize(
+        "edge",
+        [
+            {"n_labeled": 2},
+            {"n_labeled": 199},  # 199 + 200 leaves one of 400 rows for the test
+            {"k": 200},
+            {"margin": 1.2},
+            {"margin": 0},
+            {"temperature": -0.5},
+            {"temperature": 0},
+            {"boundary": 40, "margin": 35},
+            {"n_labeled": np.int64(10)},
+        ],
+    )
+    def test_edges_are_allowed(self, edge):
+        check_parameters(**GOOD | edge)
+
+    @pytest.mark.parametrize(
+        ("change", "error", "message"),
+        [
+            ({"dataset": "iris"}, ValueError, "dataset must be one of boston, superconductivity, "),
+            ({"dataset": 3}, TypeError, "dataset must be a string, got 3"),
+            ({"drop_columns": ["x1"]}, TypeError, "drop_columns must be a string, got ['x1']"),
+            ({"drop_columns": "x3"}, ValueError, "drop_columns must name columns of toy (x1, x2), got x3"),
+            ({"drop_columns": "x1,x2"}, ValueError, "must leave at least one column"),
+            ({"n_labeled": 1}, ValueError, "n_labeled must be 2 or more, got 1"),
+            ({"n_unlabeled": -1}, ValueError, "n_unlabeled must be 0 or more, got -1"),
+            ({"seed": -1}, ValueError, "seed must be 0 or more, got -1"),
+            ({"seed": 2**33}, ValueError, f"seed must be {2**31} or less, got {2**33}"),
+            ({"n_seeds": 1}, ValueError, "n_seeds must be 2 or more, got 1"),
+            ({"k": 0}, ValueError, "k must be 1 or more, got 0"),
+            ({"n_epochs": 0}, ValueError, "n_epochs must be 1 or more, got 0"),
+            ({"n_labeled": 20.0}, TypeError, "n_labeled must be an integer, got 20.0"),
+            ({"n_labeled": "20"}, TypeError, "n_labeled must be an integer, got '20'"),
+            ({"k": True}, TypeError, "k must be an integer, got True"),
+            ({"boundary": 0}, ValueError, "boundary must be above 0, got 0"),
+            ({"margin": -0.1}, ValueError, "margin must be between 0 and boundary, 1.2, got -0.1"),
+            ({"boundary": float("nan")}, TypeError, "boundary must be a finite number, got nan"),
+            ({"temperature": float("inf")}, TypeError, "temperature must be a finite number, got inf"),
+            ({"temperature": "10"}, TypeError, "temperature must be a finite number, got '10'"),
+            ({"mining_mode": "both"}, ValueError, "mining_mode must be one of absolute, signed, got 'both'"),
+            ({"mining_mode": None}, ValueError, "mining_mode must be one of absolute, signed, got None"),
+            ({"n_label": 20}, TypeError, "unknown parameter 'n_label'"),
+            ({"n_labeled": 200}, ValueError, "must be below 400, the number of rows of toy"),
+            ({"k": 201}, ValueError, "k must not exceed n_unlabeled, 200, got 201"),
+            ({"margin": 1.3}, ValueError, "margin must be between 0 and boundary, 1.2, got 1.3"),
+        ],
+    )
+    def test_errors(self, change, error, message):
+        with pytest.raises(error, match=re.escape(message)):
+            check_parameters(**GOOD | change)
+
+
+class TestRecordResults:
+    @pytest.fixture
+    def shown(self, monkeypatch):
+        calls = []
+        monkeypatch.setattr(notebook, "display", lambda bundle, raw: calls.append((bundle, raw)))
+        return calls
+
+    def test_stores_plain_numbers_and_shows_text(self, shown):
+        record_results(test_mae=np.float64(4.25), n_pairs=np.int64(380), name="toy", share=np.float32(0.5))
+        ((bundle, raw),) = shown
+        assert raw  # a bundle of MIME types, not an object to print
+        assert bundle.keys() == {RESULTS_MIME, "text/plain"}
+        assert bundle["text/plain"] == "test_mae = 4.25\nn_pairs = 380\nname = toy\nshare = 0.5"
+        results = bundle[RESULTS_MIME]
+        assert results == {"test_mae": 4.25, "n_pairs": 380, "name": "toy", "share": 0.5}
+        assert [type(value) for value in results.values()] == [float, int, str, float]
+        assert json.loads(json.dumps(bundle)) == bundle
+
+    def test_what_json_cannot_hold_is_an_error(self, shown):
+        with pytest.raises(TypeError, match="not JSON serializable"):
+            record_results(array=np.zeros(2).tolist, test_mae=1.0)
+        assert shown == []
+
+
+def test_page_links_to_glossary_and_exercises(tmp_path):
+    text = "[code](GLOSSARY.md#code), [1](exercises/1_a.ipynb), [next](01_b.ipynb)"
+    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)])
+    html = to_html(nb, "a", tmp_path)
+    assert 'href="../GLOSSARY.html#code"' in html
+    assert f'href="{tmp_path.as_uri()}/exercises/1_a.ipynb"' in html
+    assert 'href="01_b.ipynb"' in html
+    (tmp_path / "GLOSSARY.md").write_text("# Glossary\n\n### unit length code\n\nA code.\n")
+    assert 'id="unit-length-code"' in glossary_to_html(tmp_path / "GLOSSARY.md")
