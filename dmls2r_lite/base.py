@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import (
-    BaseEstimator,
-    RegressorMixin,
-    TransformerMixin,
-)
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
-from sklearn.utils import check_array, check_random_state, check_scalar, column_or_1d
+from sklearn.utils import check_array, check_random_state, column_or_1d
 from sklearn.utils.validation import check_consistent_length, validate_data
+
+from .rules import check_rules
 
 if TYPE_CHECKING:
     import torch
@@ -32,9 +29,8 @@ def make_scaler(scaling: Scaling) -> TransformerMixin:
     ValueError
         If `scaling` is unknown.
     """
+    check_rules({"scaling": scaling})
     scalers = {"minmax": MinMaxScaler, "standard": StandardScaler, "none": FunctionTransformer}
-    if scaling not in scalers:
-        raise ValueError(f"scaling must be one of {', '.join(scalers)}, got {scaling!r}")
     return scalers[scaling]().set_output(transform="default")
 
 
@@ -100,19 +96,3 @@ def seeded_torch(
 def is_labeled(y: np.ndarray) -> np.ndarray:
     """Which targets, numbers (n,) or vectors (n, t), are known."""
     return np.isfinite(y).reshape(len(y), -1).all(axis=1)
-
-
-def _check_counts(estimator: SemiSupervisedRegressor, *names: str) -> None:
-    for name in names:
-        check_scalar(getattr(estimator, name), name, numbers.Integral, min_val=1)
-
-
-def _check_above_zero(estimator: SemiSupervisedRegressor, *names: str) -> None:
-    for name in names:
-        check_scalar(getattr(estimator, name), name, numbers.Real, min_val=0, include_boundaries="neither")
-
-
-def _check_neighbors(n_neighbors: int, n_labeled: int) -> None:
-    check_scalar(n_neighbors, "n_neighbors", numbers.Integral, min_val=1)
-    if n_neighbors > n_labeled:
-        raise ValueError(f"n_neighbors must not exceed the number of labels, {n_labeled}, got {n_neighbors}")

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import copy
-import math
-import numbers
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import ArrayLike
-from sklearn.base import (
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    clone,
-)
-from sklearn.utils import Tags, check_array, check_random_state, column_or_1d
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from .base import Scaling, SemiSupervisedRegressor, is_labeled, make_scaler, seeded_torch
-from .losses import MetricLoss
+from .base import Scaling, SemiSupervisedRegressor
+from .fitting import as_columns, fit_side_by_side
+from .losses import MetricLoss, RankedListLoss
 from .miner import Miner, MiningMode, mine
-from .model import LinearPairHead, SiameseNetwork, make_encoder
-from .schedules import (
-    SCHEDULES,
-    Schedule,
-)
-from .training import Callback, train
+from .model import SiameseNetwork
+from .schedules import SCHEDULES, Schedule
+from .training import Hook, MetricStep, PairwiseStep, Step, plan
 
 ROWS_PER_BLOCK = 2**16
 
@@ -62,16 +52,20 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         Fitted on the labeled rows; undone in everything that is returned.
     schedule : str or callable, default="alternate"
         Order of the steps: "alternate", "alternate_pairwise_last", "pairwise_only", "joint", "sequential",
-        "sequential_metric_first" (see `dmls2r_lite.training`), or a function that is given `n_epochs` and
+        "sequential_metric_first" (see `dmls2r_lite.schedules`), or a function that is given `n_epochs` and
         returns "pairwise", "metric" or "joint" in order.
-    n_epochs, learning_rate, optimizer_state, pair_batch_size, anchor_batch_size, max_steps_per_epoch
+    n_epochs : int, default=30
+        Epochs of each step (the paper's 30).
+    learning_rate, optimizer_state
         See `dmls2r_lite.training.train`.
+    pair_batch_size, anchor_batch_size, max_steps_per_epoch
+        See `dmls2r_lite.training.PairwiseStep` and `dmls2r_lite.training.MetricStep`.
     k : int, default=5
         Unlabeled samples in each of an anchor's two sets.
     miner : {"absolute", "signed"} or callable, default="absolute"
         The two modes of `dmls2r_lite.miner.mine_positives_negatives`, or a function in its place.
     metric_loss : callable, optional
-        In place of the ranked list loss. See `dmls2r_lite.training.train` for both.
+        ``metric_loss(batch)`` of a `dmls2r_lite.losses.MetricBatch`, in place of the ranked list loss.
     embedding : {"unit", "raw"}, default="unit"
         Whether codes are scaled to length 1 in the metric space.
     boundary, margin, temperature, weighting, weight_gradient
@@ -88,20 +82,29 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         Whether to show a progress bar.
     callback : callable, optional
         ``callback(network, row)`` is called after each epoch with its row of the history.
+    n_networks : int, default=1
+        Networks to train side by side, from different initial weights. Estimates are their mean.
     random_state : int, RandomState instance or None, default=None
         Of the initial weights and the order of pairs and anchors.
 
     Attributes
     ----------
+    networks_ : list of SiameseNetwork
+        `n_networks` of them, in float64, so that a prediction does not depend on the rows beside it.
     network_ : SiameseNetwork
-        In float64, so that a prediction does not depend on the rows predicted beside it.
+        The first of them.
     history_ : pandas.DataFrame
-        A row per epoch and step, see `dmls2r_lite.training.train`.
+        A row per epoch and step, see `dmls2r_lite.training.train`; of several networks one after the other,
+        with their number as `network`.
+    transduction_ : numpy.ndarray of shape (n_unlabeled,) or (n_unlabeled, n_targets)
+        Estimates for the unlabeled rows of the training set, in their order.
     feature_scaler_, target_scaler_ : scikit-learn transformers
     n_labeled_, n_unlabeled_ : int
         N and M of the training set.
     n_epochs_ : int
         Epochs of each step: `n_epochs`, or what early stopping chose.
+    n_iter_ : int
+        Epochs that were run: fewer after an interrupt.
     validation_ : pandas.Series
         With early stopping: mean absolute error on labels left out, by epoch.
 
@@ -144,7 +147,8 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         early_stopping: Literal["held_out", "leave_one_out"] | None = None,
         warm_start: bool = False,
         progress: bool = False,
-        callback: Callback | None = None,
+        callback: Hook | None = None,
+        n_networks: int = 1,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.hidden_sizes = hidden_sizes
@@ -174,6 +178,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         self.warm_start = warm_start
         self.progress = progress
         self.callback = callback
+        self.n_networks = n_networks
         self.random_state = random_state
 
     def fit(
@@ -205,57 +210,9 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         TypeError, ValueError
             If an argument or parameter is of the wrong type or out of range, or training diverges.
         """
-        start_from = getattr(self, "network_", None) if self.warm_start is True else None
-        if start_from is None:
-            self.__dict__.pop("network_", None)  # whatever fails from here on, no old network predicts
-        X, y = self._validate_training_set(X, y, any_shape=True)
-        if X.ndim > 2 and self.encoder is None:
-            raise ValueError(f"encoder must be given for samples of shape {X.shape[1:]}, got None")
-        labeled = is_labeled(y)
-        self.n_labeled_, self.n_unlabeled_ = int(labeled.sum()), int((~labeled).sum())
-        self._check_parameters()
-        device = _find_device(self.device)
-        if (X_validation is None) != (y_validation is None):
-            raise ValueError("X_validation and y_validation must be given together")
+        return fit_side_by_side([self], [(X, y)], X_validation, y_validation)[0]
 
-        y_labeled = y[labeled]
-        y_columns = y_labeled.reshape(len(y_labeled), -1)
-        if start_from is None:
-            self.feature_scaler_ = make_scaler(self.feature_scaling).fit(_columns(X))
-            self.target_scaler_ = make_scaler(self.target_scaling).fit(y_columns)
-        self.n_epochs_ = self.n_epochs if self.early_stopping is None else self._choose_n_epochs(X, y)
-
-        def tensor(values: np.ndarray, dtype: torch.dtype = torch.float32) -> Tensor:
-            writable = np.require(values, requirements="W")  # else PyTorch warns
-            return torch.as_tensor(writable, dtype=dtype, device=device)
-
-        X_scaled = self._scale_features(X)
-        y_scaled = self.target_scaler_.transform(y_columns).reshape(y_labeled.shape)
-        self._x_labeled, self._y_labeled = tensor(X_scaled[labeled]), tensor(y_scaled)
-        with seeded_torch(self.random_state, device) as seed:
-            first = tensor(X_scaled[:1]).cpu()
-            network = copy.deepcopy(start_from) if start_from else self._make_network(first)
-            self.network_ = network.float().to(device)
-            validate = None
-            if X_validation is not None:
-                X_val = self._validate_rows(X_validation, any_shape=True)
-                y_val = check_array(y_validation, ensure_2d=False, dtype=np.float64)
-                y_val = column_or_1d(y_val) if y.ndim == 1 else y_val
-                check_consistent_length(X_val, y_val)
-
-                def validate(network: SiameseNetwork) -> float:
-                    return float(np.abs(self._predict(X_val) - y_val).mean())
-
-            try:
-                self.history_ = self._train(self.network_, tensor(X_scaled[~labeled]), seed, validate)
-            except BaseException:
-                del self.network_  # half trained
-                raise
-        self.network_.double().eval()  # a callback may have called train()
-        self._x_labeled = tensor(X_scaled[labeled], torch.float64)
-        self._y_labeled = tensor(y_scaled, torch.float64)
-        self._n_features_out = self.network_.encoder(self._x_labeled[:1]).shape[-1]
-        return self
+    fit_side_by_side = staticmethod(fit_side_by_side)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Estimate targets from all labeled samples (eq. 4).
@@ -273,7 +230,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         return self._predict(self._validate_rows(X, any_shape=True))
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """Place samples in the metric space: the codes that step 2 compares.
+        """Place samples in the metric space: the codes that step 2 compares, of all networks side by side.
 
         Parameters
         ----------
@@ -284,9 +241,10 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         numpy.ndarray of shape (n_samples, n_codes)
         """
         check_is_fitted(self)
+        unit_norm = self.embedding == "unit"
         return self._by_blocks(
             self._validate_rows(X, any_shape=True),
-            lambda x: self.network_.embed(x, unit_norm=self.embedding == "unit"),
+            lambda x: torch.cat([net.embed(_as(x, net), unit_norm) for net in self.networks_], dim=-1),
         )
 
     def pairwise_difference(self, X_a: ArrayLike, X_b: ArrayLike) -> np.ndarray:
@@ -303,194 +261,97 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
             In the target's unit.
         """
         check_is_fitted(self)
-        x_b = self._scaled(self._validate_rows(X_b, any_shape=True))
-        scaled = self._by_blocks(
+        x_b = self._tensor(self._scale_features(self._validate_rows(X_b, any_shape=True)))
+        scaled = self._mean(
             self._validate_rows(X_a, any_shape=True),
-            lambda x_a: self.network_.difference_matrix(x_a, x_b),
+            lambda x_a, network: network.difference_matrix(x_a, _as(x_b, network)),
         )
         return self._unscaled(scaled) - self._unscaled(np.zeros((1, *self._y_labeled.shape[1:])))
 
-    def _train(
-        self,
-        network: SiameseNetwork,
-        x_unlabeled: Tensor,
-        seed: int,
-        validate: Callable[[SiameseNetwork], float] | None,
-    ) -> pd.DataFrame:
-        return train(
-            network,
-            self._x_labeled,
-            self._y_labeled,
-            x_unlabeled,
-            schedule=SCHEDULES[self.schedule] if isinstance(self.schedule, str) else self.schedule,
-            n_epochs=self.n_epochs_,
-            learning_rate=self.learning_rate,
-            optimizer_state=self.optimizer_state,
-            pair_batch_size=self.pair_batch_size,
-            anchor_batch_size=self.anchor_batch_size,
-            max_steps_per_epoch=self.max_steps_per_epoch,
-            k=self.k,
-            miner=self.miner if callable(self.miner) else partial(mine, mode=self.miner),
-            metric_loss=self.metric_loss,
-            embedding=self.embedding,
-            boundary=self.boundary,
-            margin=self.margin,
-            temperature=self.temperature,
-            weighting=self.weighting,
-            weight_gradient=self.weight_gradient,
-            seed=seed,
-            validate=validate,
-            callback=self.callback,
-            progress=self.progress,
-        )
+    @property
+    def network_(self) -> SiameseNetwork:
+        """The network; of several the first."""
+        return self.networks_[0]
 
-    def _choose_n_epochs(self, X: np.ndarray, y: np.ndarray) -> int:
-        """Train without some labels, watch the error on them, and take the epoch where it is lowest."""
-        labels = np.flatnonzero(is_labeled(y))
-        if len(labels) < 3:
-            raise ValueError(f"early_stopping needs 3 labels or more, got {len(labels)}")
-        left_out = labels[:, None]
-        if self.early_stopping == "held_out":
-            seed = check_random_state(self.random_state).randint(2**31 - 1)
-            shuffled = np.random.default_rng(seed).permutation(labels)
-            left_out = shuffled[None, : max(1, len(labels) // 5)]
-        curves = []
-        for rows in left_out:
-            hidden = y.copy()
-            hidden[rows] = np.nan
-            model = clone(self).set_params(
-                early_stopping=None, warm_start=False, callback=None, progress=False
-            )
-            history = model.fit(X, hidden, X[rows], y[rows]).history_
-            curves.append(history.groupby("epoch")["validation_mae"].last())
-        self.validation_ = pd.concat(curves, axis=1).mean(axis=1)
-        return int(self.validation_.idxmin())
+    def _steps(self) -> list[Step]:
+        """The epochs of the training, in order."""
+        pairwise = PairwiseStep(self.pair_batch_size, self.max_steps_per_epoch)
+        loss = RankedListLoss(
+            self.boundary, self.margin, self.temperature, self.weighting, self.weight_gradient
+        )
+        metric = MetricStep(
+            self.k,
+            self.miner if callable(self.miner) else partial(mine, mode=self.miner),
+            self.metric_loss or loss,
+            self.embedding,
+            self.anchor_batch_size,
+            self.max_steps_per_epoch,
+        )
+        schedule = SCHEDULES[self.schedule] if isinstance(self.schedule, str) else self.schedule
+        return plan(schedule, self.n_epochs_, pairwise, metric)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "network_")
+        return hasattr(self, "networks_")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
-    def _predict(self, X: np.ndarray) -> np.ndarray:
-        scaled = self._by_blocks(X, lambda x: self.network_.predict(x, self._x_labeled, self._y_labeled))
-        return self._unscaled(scaled)
+    def _predict(
+        self, X: np.ndarray, networks: Sequence[SiameseNetwork] = (), rows: np.ndarray | None = None
+    ) -> np.ndarray:
+        def predict(x: Tensor, network: SiameseNetwork) -> Tensor:
+            return network.predict(x, *(part.to(x.dtype) for part in (self._x_labeled, self._y_labeled)))
 
-    def _by_blocks(self, X: np.ndarray, function: Callable[[Tensor], Tensor]) -> np.ndarray:
-        results = np.empty(0)
+        return self._unscaled(self._mean(X, predict, networks, rows))
+
+    def _mean(
+        self,
+        X: np.ndarray,
+        function: Callable[[Tensor, SiameseNetwork], Tensor],
+        networks: Sequence[SiameseNetwork] = (),
+        rows: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """The mean over networks of what a function gives for scaled rows of X."""
+        networks = networks or self.networks_
+        return self._by_blocks(
+            X,
+            lambda x: torch.stack([function(_as(x, network), network) for network in networks]).mean(0),
+            rows,
+        )
+
+    def _by_blocks(
+        self, X: np.ndarray, function: Callable[[Tensor], Tensor], rows: np.ndarray | None = None
+    ) -> np.ndarray:
+        """What a function gives for scaled rows of X, some at a time."""
+        n = len(X) if rows is None else len(rows)
+        results = np.empty((n, *self._y_labeled.shape[1:]))
         with torch.no_grad():
-            for start in range(0, len(X), ROWS_PER_BLOCK):
-                rows = slice(start, start + ROWS_PER_BLOCK)
-                block = function(self._scaled(X[rows])).cpu().double().numpy()
+            for start in range(0, n, ROWS_PER_BLOCK):
+                part = slice(start, start + ROWS_PER_BLOCK)
+                x = self._tensor(self._scale_features(X[part if rows is None else rows[part]]))
+                block = function(x).cpu().double().numpy()
                 if start == 0:  # one array from the start: a list of blocks would fragment the memory
-                    results = np.empty((len(X), *block.shape[1:]))
-                results[rows] = block
+                    results = np.empty((n, *block.shape[1:]))
+                results[part] = block
         return results
 
-    def _scaled(self, X: np.ndarray) -> Tensor:
-        like = self._x_labeled
-        writable = np.require(self._scale_features(X), requirements="W")
-        return torch.as_tensor(writable, dtype=like.dtype, device=like.device)
+    def _tensor(self, values: np.ndarray, dtype: torch.dtype = torch.float64) -> Tensor:
+        writable = np.require(values, requirements="W")  # else PyTorch warns
+        return torch.as_tensor(writable, dtype=dtype, device=self._device)
 
     def _scale_features(self, X: np.ndarray) -> np.ndarray:
-        return self.feature_scaler_.transform(_columns(X)).reshape(X.shape)
+        return self.feature_scaler_.transform(as_columns(X)).reshape(X.shape)
 
     def _unscaled(self, y: np.ndarray) -> np.ndarray:
         n_targets = self.target_scaler_.n_features_in_
-        return self.target_scaler_.inverse_transform(y.reshape(-1, n_targets)).reshape(y.shape)
-
-    def _make_network(self, x: Tensor) -> SiameseNetwork:
-        """Build the network for samples like the one in `x`."""
-        before_relu = self.metric_space == "before_relu"
-        if self.encoder is None:
-            encoder: nn.Module = make_encoder(x.shape[1], self.hidden_sizes, final_relu=not before_relu)
-        else:
-            encoder = copy.deepcopy(self.encoder)
-        encoder = encoder.float()
-        if self.head is None:
-            with torch.no_grad():
-                n_codes = encoder.eval()(x).shape[-1]
-            relu = nn.ReLU() if before_relu and self.encoder is None else None
-            n_targets = self._y_labeled.shape[1] if self._y_labeled.ndim == 2 else None
-            head: nn.Module = LinearPairHead(n_codes, relu, n_targets)
-        else:
-            head = copy.deepcopy(self.head)
-        return SiameseNetwork(encoder, head).float()
-
-    def _check_parameters(self) -> None:
-        sizes, margin, boundary = self.hidden_sizes, self.margin, self.boundary
-        sizes_fit = isinstance(sizes, Sequence) and len(sizes) > 0 and all(map(_is_count, sizes))
-        self._require("hidden_sizes", sizes_fit, "a sequence of one or more integers of 1 or more")
-        for name in ("n_epochs", "max_steps_per_epoch", "k"):
-            self._require(name, _is_count(getattr(self, name)), "an integer of 1 or more")
-        for name in ("pair_batch_size", "anchor_batch_size"):
-            value = getattr(self, name)
-            self._require(name, value is None or _is_count(value), "an integer of 1 or more, or None")
-        for name in ("learning_rate", "boundary"):
-            value = getattr(self, name)
-            self._require(name, _is_finite(value) and value > 0, "a finite number above 0")
-        margin_fits = _is_finite(margin) and 0 <= margin <= boundary
-        self._require("margin", margin_fits, f"a number from 0 to boundary, {boundary}")
-        self._require("temperature", _is_finite(self.temperature), "a finite number")
-        for name in ("encoder", "head"):
-            value = getattr(self, name)
-            self._require(name, value is None or isinstance(value, nn.Module), "a torch.nn.Module or None")
-        for name in ("callback", "metric_loss"):
-            value = getattr(self, name)
-            self._require(name, value is None or callable(value), "callable or None")
-        for name, allowed in _CHOICES.items():
-            value = getattr(self, name)
-            fits = value in allowed or (name in ("schedule", "miner") and callable(value))
-            self._require(name, fits, f"one of {', '.join(map(repr, allowed))}")
-        mines = self.n_unlabeled_ > 0 and self.schedule != "pairwise_only"
-        if mines and self.k > self.n_unlabeled_:
-            raise ValueError(
-                f"k must not exceed the number of unlabeled samples, {self.n_unlabeled_}, got {self.k}"
-            )
-
-    def _require(self, name: str, fits: bool, allowed: str) -> None:
-        if not fits:
-            raise ValueError(f"{name} must be {allowed}, got {getattr(self, name)!r}")
+        return (
+            self.target_scaler_.inverse_transform(y.reshape(-1, n_targets)).reshape(y.shape) if y.size else y
+        )
 
 
-_CHOICES: dict[str, Sequence[Any]] = {
-    "metric_space": ("after_relu", "before_relu"),
-    "feature_scaling": ("minmax", "standard", "none"),
-    "target_scaling": ("minmax", "standard", "none"),
-    "schedule": tuple(SCHEDULES),
-    "optimizer_state": ("shared", "separate"),
-    "miner": ("absolute", "signed"),
-    "embedding": ("unit", "raw"),
-    "weighting": ("ranked_list", "literal"),
-    "weight_gradient": (False, True),
-    "early_stopping": (None, "held_out", "leave_one_out"),
-    "warm_start": (False, True),
-}
-
-
-def _columns(X: np.ndarray) -> np.ndarray:
-    """What a scaler of features is given: columns, or one of all values where samples are no rows."""
-    return X if X.ndim == 2 else X.reshape(-1, 1)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(float(value))
-
-
-def _find_device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, TypeError) as error:
-        raise ValueError(
-            f"device must be 'auto' or one that PyTorch can use here, got {name!r} ({error})"
-        ) from None
-    return device
+def _as(x: Tensor, network: SiameseNetwork) -> Tensor:
+    """Samples in the precision of a network: float32 while it is trained, then float64."""
+    weight = next(network.parameters(), None)
+    return x if weight is None else x.to(weight.dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,11 +10,12 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import mean_absolute_error
-from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils import check_random_state
 from torch import Tensor
 
 from .base import is_labeled
-from .losses import MetricLoss
+from .losses import MetricBatch, MetricLoss
+from .rules import check_rules
 
 
 class LabeledKFold:
@@ -41,7 +41,7 @@ class LabeledKFold:
     """
 
     def __init__(self, n_splits: int = 5, random_state: int | np.random.RandomState | None = None) -> None:
-        check_scalar(n_splits, "n_splits", numbers.Integral, min_val=2)
+        check_rules({"n_splits": n_splits})
         self.n_splits = n_splits
         self.random_state = random_state
 
@@ -118,10 +118,10 @@ def metric_loss_from(loss: Callable[..., Tensor]) -> MetricLoss:
         library's pair or triplet losses.
     """
 
-    def metric_loss(z_anchors: Tensor, z_positives: Tensor, z_negatives: Tensor) -> Tensor:
-        n, k, _ = z_positives.shape
-        numbers_ = torch.arange(2 * n * k, device=z_anchors.device).view(2, n, k)
-        samples = torch.cat([z_positives, z_negatives]).flatten(0, 1)
-        return loss(z_anchors, indices_tuple=to_indices_tuple(*numbers_), ref_emb=samples)
+    def metric_loss(batch: MetricBatch) -> Tensor:
+        n, k, _ = batch.positives.shape
+        numbers = torch.arange(2 * n * k, device=batch.anchors.device).view(2, n, k)
+        samples = torch.cat([batch.positives, batch.negatives]).flatten(0, 1)
+        return loss(batch.anchors, indices_tuple=to_indices_tuple(*numbers), ref_emb=samples)
 
     return metric_loss

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,7 +12,31 @@ from torch.utils.checkpoint import checkpoint
 
 from .model import SiameseNetwork
 
-MetricLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+class MetricBatch(NamedTuple):
+    """What a loss of step 2 is given: some anchors, with the samples that were mined for each.
+
+    Attributes
+    ----------
+    anchors : Tensor of shape (n, n_codes)
+        Codes, of length 1 unless raw ones were asked for.
+    positives, negatives : Tensor of shape (n, k, n_codes)
+    y : Tensor of shape (n,) or (n, t)
+        Targets of the anchors, as they are scaled for the training.
+    d_positives, d_negatives : Tensor of shape (n, k) or (n, k, t)
+        f^d(anchor, sample), the network's estimates of the differences of targets; constants without
+        gradient.
+    """
+
+    anchors: Tensor
+    positives: Tensor
+    negatives: Tensor
+    y: Tensor
+    d_positives: Tensor
+    d_negatives: Tensor
+
+
+MetricLoss = Callable[[MetricBatch], Tensor]
 
 
 def all_pairs_loss(network: SiameseNetwork, x: Tensor, y: Tensor) -> Tensor:
@@ -31,7 +56,7 @@ def all_pairs_loss(network: SiameseNetwork, x: Tensor, y: Tensor) -> Tensor:
         A scalar.
     """
     if network.is_separable:
-        return pairwise_similarity_loss_all_pairs(*network.scores(x), y)
+        return network.each(pairwise_similarity_loss_all_pairs)(*network.scores(x), y)
     z, n = network.encoder(x), len(y)
 
     def block_loss(numbers: Tensor) -> Tensor:
@@ -176,6 +201,30 @@ def ranked_list_loss(
         (boundary - d_negative).relu(), negative_sign * temperature * d_negative, weight_gradient
     )
     return (loss_positive + loss_negative).mean() / 2
+
+
+@dataclass(frozen=True)
+class RankedListLoss:
+    """`ranked_list_loss` as a loss of step 2, with its parameters."""
+
+    boundary: float = 1.2
+    margin: float = 0.4
+    temperature: float = 10.0
+    weighting: Literal["ranked_list", "literal"] = "ranked_list"
+    weight_gradient: bool = False
+
+    def __call__(self, batch: MetricBatch) -> Tensor:
+        """The loss of a batch, a scalar."""
+        return ranked_list_loss(
+            batch.anchors,
+            batch.positives,
+            batch.negatives,
+            self.boundary,
+            self.margin,
+            self.temperature,
+            self.weighting,
+            self.weight_gradient,
+        )
 
 
 def _weighted_mean(costs: Tensor, log_weights: Tensor, weight_gradient: bool) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -74,6 +74,13 @@ class LinearPairHead(nn.Module):
         return code @ weight_g + self.linear.bias, code @ weight_h
 
 
+def take(values: Tensor, rows: Tensor) -> Tensor:
+    """Rows of `values` by number; of networks side by side (an axis in front of both) each one's own."""
+    if rows.ndim == 1:
+        return values[rows]
+    return values[torch.arange(len(rows), device=rows.device)[:, None], rows]
+
+
 class SiameseNetwork(nn.Module):
     """f^d of eq. 1: two copies of one encoder and a head that estimates y_i - y_j.
 
@@ -104,6 +111,21 @@ class SiameseNetwork(nn.Module):
         """Estimate y_i - y_j, shape (n,) or (n, t), for n pairs of samples (eq. 1)."""
         return self.head(self.encoder(x_i), self.encoder(x_j))
 
+    def compare(self, x: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        """Estimate y_i - y_j, shape (n,) or (n, t), for n pairs of rows of x, given by their numbers.
+
+        A row in many pairs is encoded once.
+        """
+        if 2 * i.shape[-1] < x.shape[i.ndim - 1]:  # fewer members of pairs than rows
+            members = torch.cat([i, j], dim=-1)
+            x, members = take(x, members), torch.arange(members.shape[-1], device=x.device).expand_as(members)
+            i, j = members.chunk(2, dim=-1)
+        if self.is_separable:
+            g, h = self.scores(x)
+            return take(g, i) + take(h, j)
+        z = self.encoder(x)
+        return self.head(take(z, i), take(z, j))
+
     def embed(self, x: Tensor, unit_norm: bool = True) -> Tensor:
         """Place samples in the metric space: their codes, scaled to length 1 if `unit_norm`."""
         z = self.encoder(x)
@@ -112,6 +134,10 @@ class SiameseNetwork(nn.Module):
     def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """g and h, each of shape (n,) or (n, t), of a separable network."""
         return self.head.scores(self.encoder(x))
+
+    def each(self, loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        """The loss as it is; networks side by side replace it by one that sees each network's part alone."""
+        return loss
 
     def difference_matrix(self, x_a: Tensor, x_b: Tensor) -> Tensor:
         """Estimate y_a - y_b, shape (n_a, n_b) or (n_a, n_b, t), for rows of `x_a` with rows of `x_b`."""

@@ -1,4 +1,8 @@
-"""Alternate learning: one epoch of pairwise similarity modeling, one of triplet-based metric learning."""
+"""Alternate learning: one epoch of pairwise similarity modeling, one of triplet-based metric learning.
+
+A step is a small object that owns its options. It cuts an epoch into batches, and gives the loss of a batch;
+`descend` takes a gradient step on each, and `train` lets the steps take turns.
+"""
 
 from __future__ import annotations
 
@@ -6,231 +10,397 @@ import builtins
 import sys
 import time
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from .losses import MetricLoss, all_pairs_loss, pairs_from_numbers, pairwise_similarity_loss, ranked_list_loss
+from .losses import (
+    MetricBatch,
+    MetricLoss,
+    RankedListLoss,
+    all_pairs_loss,
+    pairs_from_numbers,
+    pairwise_similarity_loss,
+)
 from .miner import Miner, mine
-from .model import SiameseNetwork
-from .schedules import Schedule, alternate
+from .model import SiameseNetwork, take
+from .schedules import Schedule
+from .stacking import SideBySide
 
-Callback = Callable[[SiameseNetwork, dict[str, Any]], None]
+Hook = Callable[[SiameseNetwork, dict[str, Any]], None]
+
+
+class TrainingSet(NamedTuple):
+    """What a network is trained on: scaled features and targets.
+
+    Attributes
+    ----------
+    x_labeled : Tensor of shape (N, ...)
+        Pairs and anchors are taken from these. N is 2 or more.
+    y_labeled : Tensor of shape (N,) or (N, t)
+    x_unlabeled : Tensor of shape (M, ...)
+        On any device. With M = 0 epochs of step 2 are skipped.
+    """
+
+    x_labeled: Tensor
+    y_labeled: Tensor
+    x_unlabeled: Tensor
+
+
+class Orders(NamedTuple):
+    """Generators for pairs and for anchors: step 1 sees the same pairs with and without step 2."""
+
+    pairs: np.random.Generator
+    anchors: np.random.Generator
+
+    @classmethod
+    def from_seed(cls, seed: int) -> Orders:
+        """Two generators from one seed."""
+        return cls(*(np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2)))
+
+
+class Step(Protocol):
+    """One kind of epoch."""
+
+    name: ClassVar[str]
+
+    def batches(
+        self, network: SiameseNetwork, data: TrainingSet, orders: Orders
+    ) -> Iterable[tuple[Tensor, ...]]:
+        """What each gradient step of an epoch takes: tensors that `loss` is given, a tuple a step."""
+
+    def loss(self, network: SiameseNetwork, data: TrainingSet, *batch: Tensor) -> Tensor:
+        """The loss of one gradient step, a scalar."""
+
+
+@dataclass(frozen=True)
+class PairwiseStep:
+    """Step 1: all ordered pairs of labeled samples in random order, batch by batch (eq. 1 and 2).
+
+    Attributes
+    ----------
+    batch_size : int or None, default=32
+        Pairs in a gradient step; None takes all pairs at once.
+    max_steps : int, default=100
+        Gradient steps in an epoch at the most: 1000 labels make a million pairs.
+    """
+
+    name: ClassVar[str] = "pairwise"
+    batch_size: int | None = 32
+    max_steps: int = 100
+
+    def batches(self, network: SiameseNetwork, data: TrainingSet, orders: Orders) -> list[tuple[Tensor, ...]]:
+        """Numbers of pairs, see `pairs_from_numbers`."""
+        if self.batch_size is None:
+            return [()]
+        n = len(data.y_labeled)
+        return [(part,) for part in draw_batches(n * (n - 1), self.batch_size, self.max_steps, orders.pairs)]
+
+    def loss(self, network: SiameseNetwork, data: TrainingSet, *batch: Tensor) -> Tensor:
+        """Eq. 2 on a batch of pairs, or on all of them."""
+        x, y = data.x_labeled, data.y_labeled
+        if not batch:
+            return all_pairs_loss(network, x, y)
+        (numbers,) = batch
+        i, j = pairs_from_numbers(numbers.to(x.device), x.shape[numbers.ndim - 1])
+        return network.each(pairwise_similarity_loss)(network.compare(x, i, j), take(y, i) - take(y, j))
+
+
+@dataclass(frozen=True)
+class MetricStep:
+    """Step 2: mine once an epoch (Algorithm 1), then the ranked list loss of all anchors (eq. 3).
+
+    Attributes
+    ----------
+    k : int, default=5
+        Size of each set.
+    mine : callable
+        ``mine(network, x_anchors, x_unlabeled, k)`` returns what `dmls2r_lite.miner.mine` does.
+    metric_loss : callable
+        ``metric_loss(batch)`` of a `MetricBatch`.
+    embedding : {"unit", "raw"}, default="unit"
+        Whether the loss sees codes scaled to length 1.
+    batch_size : int or None, default=None
+        Anchors in a gradient step; None takes all at once.
+    max_steps : int, default=100
+        Gradient steps in an epoch at the most.
+    """
+
+    name: ClassVar[str] = "metric"
+    k: int = 5
+    mine: Miner = mine
+    metric_loss: MetricLoss = field(default_factory=RankedListLoss)
+    embedding: Literal["unit", "raw"] = "unit"
+    batch_size: int | None = None
+    max_steps: int = 100
+
+    def batches(
+        self, network: SiameseNetwork, data: TrainingSet, orders: Orders
+    ) -> Iterator[tuple[Tensor, ...]]:
+        """Numbers of anchors, and the samples mined for them, an anchor's positives before its negatives."""
+        mined = self.mine_sets(network, data)
+        n = len(data.x_labeled)
+        parts = draw_batches(n, self.batch_size or n, self.max_steps, orders.anchors)
+        return (self.look_up(part, mined, data) for part in parts)
+
+    def mine_sets(self, network: SiameseNetwork, data: TrainingSet) -> Tensor:
+        """Rows of unlabeled samples (N, 2k) for all anchors: positives, then negatives."""
+        if was_training := network.training:
+            network.eval()
+        mined = torch.cat(self.mine(network, data.x_labeled, data.x_unlabeled, self.k), dim=1)
+        if was_training:
+            network.train()
+        return mined
+
+    def look_up(self, anchors: Tensor, mined: Tensor, data: TrainingSet) -> tuple[Tensor, Tensor]:
+        """The numbers of some anchors, and the samples mined for them one after the other."""
+        device, u = data.x_labeled.device, data.x_unlabeled
+        anchors = anchors.to(device)
+        return anchors, u[mined[anchors].flatten().to(u.device)].to(device)
+
+    def loss(self, network: SiameseNetwork, data: TrainingSet, *batch: Tensor) -> Tensor:
+        """The metric loss of some anchors."""
+        anchors, x_mined = batch
+        z, z_mined = network.encoder(take(data.x_labeled, anchors)), network.encoder(x_mined)
+        with torch.no_grad():
+            d = network.head(z.repeat_interleave(2 * int(self.k), dim=anchors.ndim - 1), z_mined)
+        if self.embedding == "unit":
+            z, z_mined = (nn.functional.normalize(codes, dim=-1) for codes in (z, z_mined))
+        axis = anchors.ndim - 1  # that of the anchors: before it there may be one of networks
+        sets = (part.unflatten(axis, (-1, 2, int(self.k))).unbind(axis + 1) for part in (z_mined, d))
+        (positives, negatives), differences = sets
+        seen = MetricBatch(z, positives, negatives, take(data.y_labeled, anchors), *differences)
+        return network.each(self.metric_loss)(seen)
+
+
+@dataclass(frozen=True)
+class JointStep:
+    """The sum of both losses in every gradient step; mined once an epoch."""
+
+    name: ClassVar[str] = "joint"
+    pairwise: PairwiseStep = PairwiseStep()
+    metric: MetricStep = field(default_factory=MetricStep)
+
+    def batches(
+        self, network: SiameseNetwork, data: TrainingSet, orders: Orders
+    ) -> Iterator[tuple[Tensor, ...]]:
+        """Each batch of pairs with a batch of anchors drawn for it."""
+        mined, n = self.metric.mine_sets(network, data), len(data.x_labeled)
+        pairs = self.pairwise.batches(network, data, orders)
+        size = self.metric.batch_size or n
+        return (
+            (*self.metric.look_up(draw_batches(n, size, 1, orders.anchors)[0], mined, data), *numbers)
+            for numbers in pairs
+        )
+
+    def loss(self, network: SiameseNetwork, data: TrainingSet, *batch: Tensor) -> Tensor:
+        """The sum."""
+        anchors, x_mined, *numbers = batch
+        return self.pairwise.loss(network, data, *numbers) + self.metric.loss(network, data, anchors, x_mined)
+
+
+def descend(losses: Iterable[Tensor], optimizer: torch.optim.Optimizer) -> Tensor:
+    """Take a gradient step for each loss, and return the losses.
+
+    Parameters
+    ----------
+    losses : iterable of Tensor
+        Each is computed when it is asked for, with the weights that the step before has left. A scalar, or
+        one number for each of several networks side by side.
+    optimizer : torch.optim.Optimizer
+
+    Returns
+    -------
+    Tensor
+        All losses in order, without gradient.
+    """
+    values = []
+    for loss in losses:
+        optimizer.zero_grad()
+        loss.sum().backward()  # networks side by side share no weights: each gets its own gradient
+        optimizer.step()
+        values.append(loss.detach())
+    return torch.stack(values)
 
 
 def train(
     network: SiameseNetwork,
-    x_labeled: Tensor,
-    y_labeled: Tensor,
-    x_unlabeled: Tensor,
+    data: TrainingSet,
+    steps: Iterable[Step],
     *,
-    schedule: Schedule = alternate,
-    n_epochs: int = 30,
     learning_rate: float = 1e-3,
     optimizer_state: Literal["shared", "separate"] = "shared",
-    pair_batch_size: int | None = 32,
-    anchor_batch_size: int | None = None,
-    max_steps_per_epoch: int = 100,
-    k: int = 5,
-    miner: Miner = mine,
-    metric_loss: MetricLoss | None = None,
-    embedding: Literal["unit", "raw"] = "unit",
-    boundary: float = 1.2,
-    margin: float = 0.4,
-    temperature: float = 10.0,
-    weighting: Literal["ranked_list", "literal"] = "ranked_list",
-    weight_gradient: bool = False,
     seed: int = 0,
-    validate: Callable[[SiameseNetwork], float] | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
+    hooks: Sequence[Hook] = (),
 ) -> pd.DataFrame:
-    """Train a Siamese network in place by the two steps of DML-S2R.
+    """Train a Siamese network in place, an epoch of each step in order.
 
     Parameters
     ----------
     network : SiameseNetwork
-    x_labeled : Tensor of shape (N, ...)
-        Scaled features of the labeled samples: pairs and anchors. N is 2 or more.
-    y_labeled : Tensor of shape (N,) or (N, t)
-        Their (scaled) targets.
-    x_unlabeled : Tensor of shape (M, ...)
-        Scaled features of the unlabeled samples, on any device. With M = 0 metric and joint epochs
-        are skipped.
-    schedule : callable, default=alternate
-        Gives the steps in order, each "pairwise", "metric" or "joint", for `n_epochs`.
-    n_epochs : int, default=30
-        Epochs of each step (the paper's 30).
+    data : TrainingSet
+    steps : iterable of Step
+        One for each epoch, for example ``[PairwiseStep(), MetricStep()] * 30``. See `plan`.
     learning_rate : float, default=0.001
         Of Adam (the paper's).
     optimizer_state : {"shared", "separate"}, default="shared"
-        One Adam for both steps, which carries momentum from one into the other, or one each.
-    pair_batch_size : int or None, default=32
-        Pairs in a gradient step of step 1; None takes all pairs at once.
-    anchor_batch_size : int or None, default=None
-        Anchors in a gradient step of step 2; None takes all anchors at once.
-    max_steps_per_epoch : int, default=100
-        Gradient steps in one epoch at the most: 1000 labels make a million pairs.
-    k : int, default=5
-        Size of each set, see `mine_positives_negatives`.
-    miner : callable, default=mine
-        ``miner(network, x_anchors, x_unlabeled, k)`` returns what `mine` does. Called once an epoch.
-    metric_loss : callable, optional
-        ``metric_loss(z_anchors, z_positives, z_negatives)``, of the shapes that `ranked_list_loss`
-        takes, in place of `ranked_list_loss` with the parameters below.
-    embedding : {"unit", "raw"}, default="unit"
-        Whether the ranked list loss sees codes scaled to length 1.
-    boundary, margin, temperature, weighting, weight_gradient
-        See `ranked_list_loss`.
+        One Adam for all steps, which carries momentum from one into the other, or one more for the encoder
+        in step 2.
     seed : int, default=0
         Of the order of pairs and of anchors.
-    validate : callable, optional
-        ``validate(network)`` is stored after each epoch as `validation_mae`.
-    callback : callable, optional
-        ``callback(network, row)`` is called after each epoch with its row of the history.
-    progress : bool, default=False
-        Whether to show a progress bar.
+    hooks : sequence of callable, default=()
+        ``hook(network, row)`` is called after each epoch with its row of the history, and may add to it.
 
     Returns
     -------
     pandas.DataFrame
-        A row per epoch and step: `epoch` (from 1), `step`, `loss` (mean over gradient steps),
-        `n_steps`, `seconds`, `skipped` (the reason, or empty) and perhaps `validation_mae`.
+        A row per epoch: `epoch` (from 1, of that step), `step`, `loss` (mean over gradient steps), `n_steps`,
+        `seconds`, `skipped` (the reason, or empty), and what hooks have added.
 
     Raises
     ------
     ValueError
-        If the schedule gives no steps or unknown ones, or the loss is no longer finite.
+        If the loss is no longer finite.
 
     Notes
     -----
     Where a person waits (in a notebook or an interactive Python), an interrupt ends the training
     with a warning, and the network stays as it is then.
     """
-    pair_rng, anchor_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
-    pairwise_optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)
-    if optimizer_state == "shared":
-        metric_optimizer = pairwise_optimizer
-    else:
-        metric_optimizer = torch.optim.Adam(network.encoder.parameters(), lr=learning_rate)
+    options: Any = {"learning_rate": learning_rate, "optimizer_state": optimizer_state, "hooks": hooks}
+    return train_side_by_side([network], [data], steps, seeds=[seed], **options)[0]
 
-    def pairwise_losses() -> Iterable[Tensor]:
-        n = len(y_labeled)
-        if pair_batch_size is None:
-            yield all_pairs_loss(network, x_labeled, y_labeled)
-            return
-        for numbers in _batches(n * (n - 1), pair_batch_size, max_steps_per_epoch, pair_rng):
-            i, j = pairs_from_numbers(numbers.to(x_labeled.device), n)
-            estimated = network(x_labeled[i], x_labeled[j])
-            yield pairwise_similarity_loss(estimated, y_labeled[i] - y_labeled[j])
 
-    def mine_for_an_epoch() -> tuple[Tensor, Tensor]:
-        network.eval()
-        mined = miner(network, x_labeled, x_unlabeled, k)
-        network.train()
-        return mined
+def train_side_by_side(
+    networks: Sequence[SiameseNetwork],
+    data: Sequence[TrainingSet],
+    steps: Iterable[Step],
+    *,
+    seeds: Sequence[int],
+    learning_rate: float = 1e-3,
+    optimizer_state: Literal["shared", "separate"] = "shared",
+    hooks: Sequence[Hook] = (),
+    rng_states: Sequence[Tensor] | None = None,
+) -> list[pd.DataFrame]:
+    """`train` several networks at once: the same results to rounding, in a fraction of the time.
 
-    def loss_of_anchors(batch: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
-        anchors = batch.to(x_labeled.device)
-        mined = torch.cat([positives[anchors], negatives[anchors]], dim=1)
-        z_anchors = network.embed(x_labeled[anchors], unit_norm=embedding == "unit")
-        x_mined = x_unlabeled[mined.flatten().to(x_unlabeled.device)].to(anchors.device)
-        z_mined = network.embed(x_mined, unit_norm=embedding == "unit")
-        z_positives, z_negatives = z_mined.view(*mined.shape, -1).split(int(k), dim=1)
-        if metric_loss is not None:
-            return metric_loss(z_anchors, z_positives, z_negatives)
-        return ranked_list_loss(
-            z_anchors, z_positives, z_negatives, boundary, margin, temperature, weighting, weight_gradient
-        )
+    Parameters
+    ----------
+    networks : sequence of SiameseNetwork
+        Of one shape.
+    data : sequence of TrainingSet
+        One for each network, all of as many labeled samples.
+    seeds : sequence of int
+        One for each network.
+    steps, learning_rate, optimizer_state, hooks
+        As in `train`; hooks are called for each network.
+    rng_states : sequence of Tensor, optional
+        Of PyTorch's generator, one for each network, for what draws from it (dropout, random mining); all
+        start from the present one if not given.
 
-    def anchor_batches(max_batches: int) -> Iterable[Tensor]:
-        n = len(x_labeled)
-        return _batches(n, anchor_batch_size or n, max_batches, anchor_rng)
+    Returns
+    -------
+    list of pandas.DataFrame
+        The history of each network. `seconds` are its share.
+    """
+    team = SideBySide(networks, data, [Orders.from_seed(seed) for seed in seeds], rng_states)
+    adam = make_adam(team.parameters(), learning_rate)
+    own = make_adam(team.encoder_parameters(), learning_rate) if optimizer_state == "separate" else adam
+    hooks = (refuse_divergence(learning_rate), *hooks)
+    histories: list[list[dict[str, Any]]] = [[] for _ in networks]
+    with kept_when_interrupted() as begun:
+        for step in steps:
+            begun.append(step.name)
+            start = time.perf_counter()
+            skipped = "" if step.name == "pairwise" or team.has_unlabeled else "no unlabeled samples"
+            losses = torch.empty(0, len(networks))
+            if not skipped:
+                team.train()
+                losses = descend(team.losses(step), own if step.name == "metric" else adam)
+            team.eval()
+            seconds = (time.perf_counter() - start) / len(networks)
+            means = losses.reshape(len(losses), -1).mean(dim=0).tolist()  # of no losses: NaN
+            for network, history, loss in zip(networks, histories, means, strict=True):
+                row = {"epoch": begun.count(step.name), "step": step.name, "loss": loss,
+                       "n_steps": len(losses), "seconds": seconds, "skipped": skipped}  # fmt: skip
+                history.append(row)
+                for hook in hooks:
+                    hook(network, row)
+    team.eval()
+    team.part()
+    return [pd.DataFrame(history) for history in histories]
 
-    def metric_losses() -> Iterable[Tensor]:
-        mined = mine_for_an_epoch()
-        for batch in anchor_batches(max_steps_per_epoch):
-            yield loss_of_anchors(batch, *mined)
 
-    def joint_losses() -> Iterable[Tensor]:
-        mined = mine_for_an_epoch()
-        for loss in pairwise_losses():
-            (batch,) = anchor_batches(max_batches=1)
-            yield loss + loss_of_anchors(batch, *mined)
+def plan(
+    schedule: Schedule,
+    n_epochs: int,
+    pairwise: PairwiseStep = PairwiseStep(),
+    metric: MetricStep = MetricStep(),
+) -> list[Step]:
+    """The steps of a schedule, in order.
 
-    steps = {
-        "pairwise": (pairwise_losses, pairwise_optimizer),
-        "metric": (metric_losses, metric_optimizer),
-        "joint": (joint_losses, pairwise_optimizer),
-    }
-    planned = list(schedule(n_epochs))
-    if not planned or not set(planned) <= set(steps):
-        raise ValueError(f"schedule must give one or more of {', '.join(map(repr, steps))}, got {planned}")
-    epochs: Counter[str] = Counter()
-    history: list[dict[str, Any]] = []
-    order: Iterable[str] = planned
-    if progress:
-        from tqdm.auto import tqdm  # at import it warns where ipywidgets is missing
+    Raises
+    ------
+    ValueError
+        If the schedule gives no steps or unknown ones.
+    """
+    known: dict[str, Step] = {
+        "pairwise": pairwise, "metric": metric, "joint": JointStep(pairwise=pairwise, metric=metric)
+    }  # fmt: skip
+    names = list(schedule(n_epochs))
+    if not names or not set(names) <= set(known):
+        raise ValueError(f"schedule must give one or more of {', '.join(map(repr, known))}, got {names}")
+    return [known[name] for name in names]
 
-        order = tqdm(order, desc="training", unit="epoch")
 
-    def run_epoch(step: str) -> dict[str, Any]:
-        start = time.perf_counter()
-        skipped = "no unlabeled samples" if step != "pairwise" and len(x_unlabeled) == 0 else ""
-        losses = []
-        network.train()
-        if not skipped:
-            epoch_losses, optimizer = steps[step]
-            for loss in epoch_losses():
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                losses.append(loss.detach())
-        network.eval()
-        row: dict[str, Any] = {
-            "epoch": epochs[step],
-            "step": step,
-            "loss": torch.stack(losses).mean().item() if losses else float("nan"),
-            "n_steps": len(losses),
-            "seconds": time.perf_counter() - start,
-            "skipped": skipped,
-        }
-        if losses and not np.isfinite(row["loss"]):
+def refuse_divergence(learning_rate: float) -> Hook:
+    """A hook that raises ValueError when a loss is no longer finite."""
+
+    def hook(network: SiameseNetwork, row: dict[str, Any]) -> None:
+        if row["n_steps"] and not np.isfinite(row["loss"]):
             raise ValueError(
-                f"training diverged: the loss of {step} epoch {epochs[step]} is {row['loss']}; "
+                f"training diverged: the loss of {row['step']} epoch {row['epoch']} is {row['loss']}; "
                 f"try a learning_rate below {learning_rate}"
             )
-        if validate is not None:
-            row["validation_mae"] = validate(network)
-        return row
 
+    return hook
+
+
+@contextmanager
+def kept_when_interrupted() -> Iterator[list[str]]:
+    """Where a person waits, let an interrupt end the training, after a first epoch, with a warning.
+
+    It gives a list, to which the name of each step is to be added when its epoch begins.
+    """
+    begun: list[str] = []
     try:
-        for step in order:
-            epochs[step] += 1
-            history.append(run_epoch(step))
-            if callback is not None:
-                callback(network, history[-1])
+        yield begun
     except KeyboardInterrupt:
-        if not (history and _is_interactive()):
+        if not (len(begun) > 1 and _is_interactive()):
             raise
-        warnings.warn(
-            f"interrupted in {step} epoch {epochs[step]}: the network stays as it is now", stacklevel=2
-        )
-    network.eval()
-    return pd.DataFrame(history)
+        epoch = f"{begun[-1]} epoch {begun.count(begun[-1])}"
+        warnings.warn(f"interrupted in {epoch}: the network stays as it is now", stacklevel=5)
 
 
-def _is_interactive() -> bool:
-    return hasattr(sys, "ps1") or hasattr(builtins, "__IPYTHON__")
+def make_adam(parameters: Iterable[nn.Parameter], learning_rate: float) -> torch.optim.Adam:
+    """Adam, all weights in one pass where PyTorch has that."""
+    weights = list(parameters)
+    fused = all(weight.device.type in ("cpu", "cuda") for weight in weights)
+    return torch.optim.Adam(weights, lr=learning_rate, fused=fused)
 
 
-def _batches(n: int, batch_size: int, max_batches: int, rng: np.random.Generator) -> Iterable[Tensor]:
+def draw_batches(n: int, batch_size: int, max_batches: int, rng: np.random.Generator) -> tuple[Tensor, ...]:
     """0 ... n - 1 in random order, cut into batches; only as many as will be used are drawn."""
     batch_size, max_batches = int(batch_size), int(max_batches)  # NumPy's overflow, and PyTorch refuses them
     drawn = rng.choice(n, size=min(n, batch_size * max_batches), replace=False)
     return torch.from_numpy(drawn).split(batch_size)
+
+
+def _is_interactive() -> bool:
+    return hasattr(sys, "ps1") or hasattr(builtins, "__IPYTHON__")

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from dmls2r_lite.fitting import watch
+from dmls2r_lite.losses import MetricBatch, RankedListLoss
+from dmls2r_lite.miner import mine as mine_by_package
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
+from dmls2r_lite.schedules import alternate
+from dmls2r_lite.training import MetricStep, PairwiseStep, Step, TrainingSet, plan, train
 
 PairFunction = Callable[[Tensor, Tensor], Tensor]  # f^d of eq. 1: two samples in, a scalar out
 
@@ -50,6 +56,40 @@ def make_network(
     torch.manual_seed(seed)
     made = HEADS[head or ("linear" if separable else "MLP")](8, n_targets=n_targets)
     return SiameseNetwork(make_encoder(3, (12, 8)), made, max_pairs).double()
+
+
+def batch_of(anchors: Tensor, positives: Tensor, negatives: Tensor) -> MetricBatch:
+    """A batch of codes for a loss that asks for no targets."""
+    nothing = torch.full(positives.shape[:2], torch.nan, dtype=anchors.dtype)
+    return MetricBatch(anchors, positives, negatives, nothing[:, 0], nothing, nothing)
+
+
+def make_plan(
+    schedule: Callable = alternate,
+    n_epochs: int = 30,
+    pair_batch_size: int | None = 32,
+    anchor_batch_size: int | None = None,
+    max_steps_per_epoch: int = 100,
+    k: int = 5,
+    miner: Callable = mine_by_package,
+    metric_loss: Callable | None = None,
+    embedding: str = "unit",
+    **loss_options: float,
+) -> list[Step]:
+    """The steps that an estimator with these parameters would take."""
+    loss = metric_loss or RankedListLoss(**loss_options)
+    metric = MetricStep(k, miner, loss, embedding, anchor_batch_size, max_steps_per_epoch)
+    return plan(schedule, n_epochs, PairwiseStep(pair_batch_size, max_steps_per_epoch), metric)
+
+
+OF_THE_TRAINING = ("learning_rate", "optimizer_state", "seed")
+
+
+def train_by_parameters(network, x, y, u, *, validate=None, callback=None, **parameters) -> pd.DataFrame:
+    """`train` with the parameters that the estimator has."""
+    own = {name: parameters.pop(name) for name in OF_THE_TRAINING if name in parameters}
+    hooks = [hook for hook in (validate and watch(validate), callback) if hook]
+    return train(network, TrainingSet(x, y, u), make_plan(**parameters), hooks=hooks, **own)
 
 
 def pair_function(network: nn.Module) -> PairFunction:

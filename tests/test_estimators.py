@@ -310,7 +310,7 @@ class TestErrors:
         def train(*_, **__):
             pytest.fail("training has started")
 
-        monkeypatch.setattr(dmls2r_lite.estimators, "train", train)
+        monkeypatch.setattr(dmls2r_lite.fitting, "train_side_by_side", train)
 
     @pytest.mark.parametrize(
         ("name", "value", "allowed"),
@@ -628,11 +628,11 @@ def test_interrupt_in_a_notebook_keeps_the_model(split, monkeypatch):
     monkeypatch.setattr("dmls2r_lite.training._is_interactive", lambda: True)
     calls = []
 
-    def loss(*codes):
+    def loss(batch):
         calls.append(1)
         if len(calls) > 2:
             raise KeyboardInterrupt
-        return null_loss(*codes)
+        return null_loss(batch)
 
     model = small(metric_loss=loss, n_epochs=5)
     with pytest.warns(UserWarning, match="interrupted in metric epoch"):

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from naive import batch_of
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.metrics import make_scorer, mean_absolute_error
@@ -18,7 +19,7 @@ import dmls2r_lite.interop
 from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.interop import LabeledKFold, metric_loss_from, score_labeled, to_indices_tuple
-from dmls2r_lite.losses import ranked_list_loss
+from dmls2r_lite.losses import RankedListLoss
 
 SMALL = {"hidden_sizes": (8,), "n_epochs": 2, "max_steps_per_epoch": 3, "random_state": 0}
 
@@ -144,7 +145,7 @@ class TestPytorchMetricLearning:
 
     def test_contrastive_loss_equals_loop(self, codes):
         losses = pytest.importorskip("pytorch_metric_learning.losses")
-        loss = metric_loss_from(losses.ContrastiveLoss(pos_margin=0.3, neg_margin=1.1))(*codes)
+        loss = metric_loss_from(losses.ContrastiveLoss(pos_margin=0.3, neg_margin=1.1))(batch_of(*codes))
         anchors, positives, negatives = codes
         parts = []
         for members, cost in ((positives, lambda d: d - 0.3), (negatives, lambda d: 1.1 - d)):
@@ -156,7 +157,9 @@ class TestPytorchMetricLearning:
     def test_triplet_loss_equals_loop(self, codes):
         losses = pytest.importorskip("pytorch_metric_learning.losses")
         reducers = pytest.importorskip("pytorch_metric_learning.reducers")
-        loss = metric_loss_from(losses.TripletMarginLoss(margin=0.2, reducer=reducers.MeanReducer()))(*codes)
+        loss = metric_loss_from(losses.TripletMarginLoss(margin=0.2, reducer=reducers.MeanReducer()))(
+            batch_of(*codes)
+        )
         anchors, positives, negatives = codes
         costs = [
             torch.relu((a - p).norm() - (a - n).norm() + 0.2)
@@ -171,7 +174,7 @@ class TestPytorchMetricLearning:
         losses = pytest.importorskip("pytorch_metric_learning.losses")
         model = DMLS2RRegressor(**SMALL, metric_loss=metric_loss_from(getattr(losses, name)()))
         model.fit(split.X_train, split.y_train)
-        alone = DMLS2RRegressor(**SMALL, metric_loss=lambda *z: 0 * ranked_list_loss(*z))
+        alone = DMLS2RRegressor(**SMALL, metric_loss=lambda batch: 0 * RankedListLoss()(batch))
         alone.fit(split.X_train, split.y_train)
         assert not np.array_equal(model.predict(split.X_test), alone.predict(split.X_test))
         assert (model.history_.query("step == 'metric'")["loss"] > 0).all()

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 import torch
 from naive import make_network
+from naive import train_by_parameters as train
 from torch import nn
 from torch.testing import assert_close
 
 from dmls2r_lite import training
-from dmls2r_lite.losses import all_pairs_loss, pairs_from_numbers, ranked_list_loss
+from dmls2r_lite.losses import RankedListLoss, all_pairs_loss, pairs_from_numbers
 from dmls2r_lite.miner import mine
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
 from dmls2r_lite.rivals.placebos import mine_random, mine_swapped, null_loss
 from dmls2r_lite.schedules import SCHEDULES, alternate
-from dmls2r_lite.training import train
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 N, M = 7, 12
@@ -166,9 +166,9 @@ class TestHistory:
 class PairRecorder(SiameseNetwork):
     """Notes every pair of samples, told apart by their first feature."""
 
-    def forward(self, x_i, x_j):
-        self.seen = [*getattr(self, "seen", []), *zip(x_i[:, 0].tolist(), x_j[:, 0].tolist(), strict=True)]
-        return super().forward(x_i, x_j)
+    def compare(self, x, i, j):
+        self.seen = [*getattr(self, "seen", []), *zip(x[i, 0].tolist(), x[j, 0].tolist(), strict=True)]
+        return super().compare(x, i, j)
 
 
 @pytest.mark.parametrize(("max_steps", "n_seen"), [(100, N * (N - 1)), (3, 3 * 8)])
@@ -435,11 +435,11 @@ class TestInterrupt:
         monkeypatch.setattr(training, "_is_interactive", lambda: interactive)
         network, losses = make_network(), []
 
-        def loss(*codes):
+        def loss(batch):
             losses.append(1)
             if len(losses) > after:
                 raise KeyboardInterrupt
-            return null_loss(*codes)
+            return null_loss(batch)
 
         return network, train(network, *data, n_epochs=5, metric_loss=loss)
 
@@ -489,7 +489,7 @@ class TestPlacebos:
         networks = make_network(), make_network()
         train(networks[0], *data, n_epochs=3, metric_loss=null_loss)
         train(networks[1], *data, n_epochs=3,
-              metric_loss=lambda *z: 0 * ranked_list_loss(*z, 1.2, 0.4, 10.0))  # fmt: skip
+              metric_loss=lambda batch: 0 * RankedListLoss(1.2, 0.4, 10.0)(batch))  # fmt: skip
         assert same_bits(*map(weights, networks))
 
     def test_swapped(self, data):
@@ -522,9 +522,9 @@ class TestPlacebos:
 
         seen = []
 
-        def spy(z_anchors, z_positives, z_negatives):
-            seen.append((z_positives.detach(), z_negatives.detach()))
-            return null_loss(z_anchors, z_positives, z_negatives)
+        def spy(batch):
+            seen.append((batch.positives.detach(), batch.negatives.detach()))
+            return null_loss(batch)
 
         network = make_network()
         x, y, u = data

@@ -225,9 +225,9 @@ def benchmark(
     to_do = next(progress)
     click.echo(f"{to_do} trials to do, into {output / 'trials.csv'}")
     try:
-        with click.progressbar(progress, length=to_do, show_pos=True) as left:
-            for _ in left:
-                pass
+        with click.progressbar(length=to_do, show_pos=True) as bar:
+            for left in progress:
+                bar.update(to_do - left - bar.pos)
     except KeyboardInterrupt:
         click.echo("\nInterrupted: the same command does the rest.", err=True)
         sys.exit(130)

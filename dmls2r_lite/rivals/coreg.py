@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,10 +9,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import SemiSupervisedRegressor, _check_neighbors
+from ..base import SemiSupervisedRegressor
+from ..rules import check_not_above, check_rules
 
 TIE = 1e-10  # candidates with the same neighbours tie; rounding must not decide, the first one wins
 
@@ -99,12 +99,9 @@ class COREGRegressor(SemiSupervisedRegressor):
             If an argument or parameter is of the wrong type or out of range.
         """
         X, y = self._validate_training_set(X, y)
-        check_scalar(self.pool_size, "pool_size", numbers.Integral, min_val=1)
-        check_scalar(self.max_rounds, "max_rounds", numbers.Integral, min_val=0)
-        if len(self.p) != 2 or not min(self.p) >= 1:
-            raise ValueError(f"p must be 2 exponents of 1 or more, got {self.p!r}")
+        check_rules(self.get_params())
         labeled, unlabeled = np.flatnonzero(np.isfinite(y)), np.flatnonzero(np.isnan(y))
-        _check_neighbors(self.n_neighbors, len(labeled))
+        check_not_above("n_neighbors", self.n_neighbors, len(labeled), "the number of labels")
 
         waiting = check_random_state(self.random_state).permutation(len(unlabeled))
         pool, waiting = waiting[: self.pool_size], waiting[self.pool_size :]

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from ..base import SemiSupervisedRegressor, _check_above_zero, _check_counts, _check_neighbors, seeded_torch
+from ..base import SemiSupervisedRegressor, seeded_torch
 from ..model import make_encoder
+from ..rules import check_not_above, check_rules
+from ..training import descend, make_adam
 from .twins import _apply
 
 
@@ -113,11 +113,8 @@ class MSSRRegressor(SemiSupervisedRegressor):
         """
         X, y = self._validate_training_set(X, y)
         labeled = np.isfinite(y)
-        _check_neighbors(self.n_neighbors, int(labeled.sum()))
-        _check_counts(self, "n_epochs", "pair_batch_size", "max_steps_per_epoch")
-        _check_above_zero(self, "margin", "learning_rate")
-        for name in ("similar_targets", "similar_features"):
-            check_scalar(getattr(self, name), name, numbers.Real, min_val=0, max_val=1)
+        check_rules(self.get_params(), at_least={"pair_batch_size": 1})
+        check_not_above("n_neighbors", self.n_neighbors, int(labeled.sum()), "the number of labels")
         with seeded_torch(self.random_state) as seed:
             self.encoder_ = make_encoder(X.shape[1], self.hidden_sizes)
         self.losses_ = self._train(X[labeled], y[labeled], X[~labeled], np.random.default_rng(seed))
@@ -151,11 +148,10 @@ class MSSRRegressor(SemiSupervisedRegressor):
         similar = differences <= np.quantile(differences, self.similar_targets)
         distances = cdist(X_unlabeled, X_labeled)
         similar_mixed = distances <= np.quantile(distances, self.similar_features) if m else distances
-        optimizer = torch.optim.Adam(self.encoder_.parameters(), lr=self.learning_rate)
-        size, losses = self.pair_batch_size, []
-        for _ in range(self.n_epochs):
-            order = rng.permutation(len(first))[: size * self.max_steps_per_epoch]
-            of_epoch = []
+        size = int(self.pair_batch_size)
+
+        def epoch_losses() -> Iterator[Tensor]:
+            order = rng.permutation(len(first))[: size * int(self.max_steps_per_epoch)]
             for start in range(0, len(order), size):
                 batch = order[start : start + size]
                 a, b, is_similar = first[batch], second[batch], similar[batch]
@@ -164,13 +160,10 @@ class MSSRRegressor(SemiSupervisedRegressor):
                     a, b = np.append(a, n + u), np.append(b, i)
                     is_similar = np.append(is_similar, similar_mixed[u, i])
                 z_a, z_b = self.encoder_(x[a]), self.encoder_(x[b])
-                loss = contrastive_loss(z_a, z_b, torch.from_numpy(is_similar), self.margin)
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                of_epoch.append(loss.item())
-            losses.append(float(np.mean(of_epoch)))
-        return losses
+                yield contrastive_loss(z_a, z_b, torch.from_numpy(is_similar), self.margin)
+
+        adam = make_adam(self.encoder_.parameters(), self.learning_rate)
+        return [descend(epoch_losses(), adam).mean().item() for _ in range(self.n_epochs)]
 
 
 def contrastive_loss(z_a: Tensor, z_b: Tensor, is_similar: Tensor, margin: float) -> Tensor:

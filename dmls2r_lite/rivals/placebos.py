@@ -9,13 +9,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ..losses import MetricBatch
 from ..miner import mine
 from ..model import SiameseNetwork
 
 
-def null_loss(z_anchors: Tensor, z_positives: Tensor, z_negatives: Tensor) -> Tensor:
+def null_loss(batch: MetricBatch) -> Tensor:
     """The loss of step 2 times zero: weights move by the optimizer's momentum only."""
-    return 0 * (z_anchors.sum() + z_positives.sum() + z_negatives.sum())
+    return 0 * (batch.anchors.sum() + batch.positives.sum() + batch.negatives.sum())
 
 
 def mine_random(

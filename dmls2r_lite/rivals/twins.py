@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -11,11 +12,14 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
+from torch import Tensor, nn
 
-from ..base import SemiSupervisedRegressor, _check_above_zero, _check_counts, seeded_torch
+from ..base import SemiSupervisedRegressor, is_labeled, seeded_torch
+from ..fitting import as_columns, probe_encoder
 from ..losses import pairs_from_numbers
 from ..model import make_encoder
+from ..rules import ParameterError, check_rules
+from ..training import descend, make_adam
 
 PAIRS_PER_BLOCK = 2**16
 
@@ -29,7 +33,7 @@ class MLPRegressor(SemiSupervisedRegressor):
 
     Parameters
     ----------
-    hidden_sizes, n_epochs, learning_rate, max_steps_per_epoch
+    hidden_sizes, encoder, n_epochs, learning_rate, max_steps_per_epoch
         As in `DMLS2RRegressor`.
     batch_size : int, default=32
         `pair_batch_size` of the twin; labeled samples are drawn for it with replacement.
@@ -50,6 +54,7 @@ class MLPRegressor(SemiSupervisedRegressor):
         self,
         hidden_sizes: Sequence[int] = (100, 100),
         *,
+        encoder: nn.Module | None = None,
         n_epochs: int = 30,
         learning_rate: float = 1e-3,
         batch_size: int = 32,
@@ -57,6 +62,7 @@ class MLPRegressor(SemiSupervisedRegressor):
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.hidden_sizes = hidden_sizes
+        self.encoder = encoder
         self.n_epochs = n_epochs
         self.learning_rate = learning_rate
         self.batch_size = batch_size
@@ -69,7 +75,7 @@ class MLPRegressor(SemiSupervisedRegressor):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets, NaN for an unlabeled row.
 
         Returns
@@ -82,25 +88,33 @@ class MLPRegressor(SemiSupervisedRegressor):
         TypeError, ValueError
             If an argument or parameter is of the wrong type or out of range.
         """
-        X, y = self._validate_training_set(X, y)
-        _check_counts(self, "n_epochs", "batch_size", "max_steps_per_epoch")
-        _check_above_zero(self, "learning_rate")
-        labeled = np.isfinite(y)
-        self.target_scaler_ = MinMaxScaler().fit(y[labeled, None])
+        X, y = self._validate_training_set(X, y, any_shape=True)
+        check_rules(self.get_params(deep=False))
+        if X.ndim > 2 and self.encoder is None:
+            raise ParameterError(f"encoder must be given for samples of shape {X.shape[1:]}, got None")
+        labeled = is_labeled(y)
+        self.target_scaler_ = MinMaxScaler().fit(as_columns(y[labeled]))
+        self._target_shape = y.shape[1:]
         x = torch.as_tensor(X[labeled], dtype=torch.float32)
-        target = torch.as_tensor(self.target_scaler_.transform(y[labeled, None]), dtype=torch.float32)
+        targets = torch.as_tensor(self.target_scaler_.transform(as_columns(y[labeled])), dtype=torch.float32)
         with seeded_torch(self.random_state) as seed:
-            encoder = make_encoder(X.shape[1], self.hidden_sizes)
-            self.network_ = nn.Sequential(encoder, nn.Linear(self.hidden_sizes[-1], 1))
-        optimizer = torch.optim.Adam(self.network_.parameters(), lr=self.learning_rate)
-        rng, n = np.random.default_rng(seed), len(x)
-        steps_per_epoch = min(-(-n * (n - 1) // self.batch_size), self.max_steps_per_epoch)
-        for _ in range(self.n_epochs * steps_per_epoch):
-            batch = rng.integers(n, size=self.batch_size)
-            loss = (self.network_(x[batch]) - target[batch]).square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+            encoder: nn.Module = (
+                make_encoder(X.shape[1], self.hidden_sizes)
+                if self.encoder is None
+                else copy.deepcopy(self.encoder)
+            )
+            n_codes = probe_encoder(encoder.float(), x[:2]).shape[1]
+            self.network_ = nn.Sequential(encoder, nn.Linear(n_codes, targets.shape[1])).float()
+            rng, n = np.random.default_rng(seed), len(x)
+            steps_per_epoch = min(-(-n * (n - 1) // int(self.batch_size)), self.max_steps_per_epoch)
+
+            def losses() -> Iterator[Tensor]:
+                for _ in range(self.n_epochs * steps_per_epoch):
+                    batch = rng.integers(n, size=self.batch_size)
+                    yield (self.network_(x[batch]) - targets[batch]).square().mean()
+
+            descend(losses(), make_adam(self.network_.train().parameters(), self.learning_rate))
+        self.network_.eval()
         self.network_.double()  # so that a prediction does not depend on the rows predicted beside it
         return self
 
@@ -116,7 +130,8 @@ class MLPRegressor(SemiSupervisedRegressor):
         numpy.ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        return self.target_scaler_.inverse_transform(_apply(self.network_, self._validate_rows(X))).ravel()
+        scaled = _apply(self.network_, self._validate_rows(X, any_shape=True))
+        return self.target_scaler_.inverse_transform(scaled).reshape(len(scaled), *self._target_shape)
 
 
 class PairwiseDifferenceRegressor(SemiSupervisedRegressor):
@@ -202,4 +217,4 @@ def _pairs(X_a: np.ndarray, X_b: np.ndarray) -> np.ndarray:
 
 def _apply(network: nn.Module, X: np.ndarray) -> np.ndarray:
     with torch.no_grad():
-        return network(torch.as_tensor(np.require(X, requirements="W"))).numpy()
+        return network(torch.as_tensor(np.require(X, requirements="W"), dtype=torch.float64)).numpy()

@@ -21,7 +21,7 @@ from sklearn.base import RegressorMixin
 from ..data.catalog import DATASETS
 from ..data.datasets import Dataset, load_dataset
 from ..data.splits import check_split_sizes
-from .trials import run_trial
+from .trials import run_seeds
 
 if TYPE_CHECKING:
     from ..estimators import DMLS2RRegressor
@@ -113,11 +113,12 @@ def run_benchmark(
     seeds: Sequence[int] = range(REPORT_SEED, REPORT_SEED + 20),
     n_jobs: int | None = None,
 ) -> Iterator[int]:
-    """Run the trials that a folder does not hold yet, and add each as it ends.
+    """Run the trials that a folder does not hold yet, and add those of each cell as it ends.
 
-    All methods of a seed have the same split and, where they are networks, the same initial
-    weights. A run that was killed loses only what was under way; the same call does the rest. Several
-    may write into one folder.
+    A cell is a method on a dataset with one N; the networks of all its seeds are trained side by side. All
+    methods of a seed have the same split and, where they are networks, the same initial weights. A run
+    that was killed loses only the cells under way; the same call does the rest. Several may write into one
+    folder.
 
     Parameters
     ----------
@@ -135,14 +136,14 @@ def run_benchmark(
     Yields
     ------
     int
-        How many trials are still to do: first before any has run, then after each.
+        How many trials are still to do: first before any has run, then after each cell.
 
     Raises
     ------
     ValueError
         If a name is unknown, a number out of range or a dataset too small, before anything runs.
     RuntimeError
-        If a trial fails. It names the trial.
+        If a trial fails. It names the cell.
     """
     known = all_methods()
     for name in methods or ():
@@ -174,32 +175,42 @@ def run_benchmark(
 
 def _run(
     path: Path,
-    cells: Sequence[tuple[str, str, int, int]],
+    trials: Sequence[tuple[str, str, int, int]],
     datasets: Mapping[str, Dataset],
     methods: Mapping[str, RegressorMixin],
     n_jobs: int | None,
 ) -> Iterator[int]:
-    yield len(cells)
+    yield (left := len(trials))
     _make_table(path)
-    # In a larger batch finished trials would wait for the others, and be lost with them.
-    rows = Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")(
-        delayed(_run_cell)(datasets[dataset], method, methods[method], n, seed)
-        for dataset, method, n, seed in cells
+    cells: dict[tuple[str, str, int], list[int]] = {}
+    for dataset, method, n, seed in trials:
+        cells.setdefault((dataset, method, n), []).append(seed)
+    # The longest first, so that no process waits for another at the end. In a larger batch finished cells
+    # would wait for the others, and be lost with them.
+    order = sorted(cells, key=lambda cell: -cell[2])
+    parts = Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")(
+        delayed(_run_cell)(datasets[dataset], method, methods[method], n, cells[dataset, method, n])
+        for dataset, method, n in order
     )
-    for left, row in zip(reversed(range(len(cells))), rows, strict=True):
-        _append(path, row)
-        yield left
+    for rows in parts:
+        _append(path, rows)
+        yield (left := left - len(rows))
 
 
 def _run_cell(
-    dataset: Dataset, name: str, method: RegressorMixin, n_labeled: int, seed: int
-) -> dict[str, Any]:
+    dataset: Dataset, name: str, method: RegressorMixin, n_labeled: int, seeds: Sequence[int]
+) -> list[dict[str, Any]]:
     try:
-        row = run_trial(dataset, name, method, n_labeled, dataset.n_unlabeled, seed, MAX_TEST_ROWS.get(name))
+        rows = run_seeds(
+            dataset, name, method, n_labeled, dataset.n_unlabeled, seeds, MAX_TEST_ROWS.get(name)
+        )
     except Exception as error:
-        raise RuntimeError(f"{name} on {dataset.name}, N = {n_labeled}, seed {seed}: {error}") from error
-    numbers = {key: float(f"{value:.6g}") for key, value in row.items() if isinstance(value, float)}
-    return {**row, **numbers, "versions": _versions(), "finished": datetime.now(UTC).strftime(TIME)}
+        which = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+        raise RuntimeError(f"{name} on {dataset.name}, N = {n_labeled}, {which}: {error}") from error
+    for row in rows:
+        row |= {key: float(f"{value:.6g}") for key, value in row.items() if isinstance(value, float)}
+        row |= {"versions": _versions(), "finished": datetime.now(UTC).strftime(TIME)}
+    return rows
 
 
 @cache
@@ -226,17 +237,20 @@ def _make_table(path: Path) -> None:
             _write(path, b"\n")
 
 
-def _append(path: Path, row: Mapping[str, Any]) -> None:
-    _write(path, (",".join(str(row[column]) for column in COLUMNS) + "\n").encode())
+def _append(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    lines = [",".join(str(row[column]) for column in COLUMNS) + "\n" for row in rows]
+    _write(path, "".join(lines).encode())
 
 
-def _write(path: Path, line: bytes) -> None:
-    """Add a whole line at once: two runs that write into one table cannot mix theirs."""
+def _write(path: Path, lines: bytes) -> None:
+    """Add whole lines at once: two runs that write into one table cannot mix theirs."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
     try:
-        os.write(descriptor, line)
+        written = os.write(descriptor, lines)
     finally:
         os.close(descriptor)
+    if written < len(lines):
+        raise OSError(f"{path} could not be written to its end: is the disk full?")
 
 
 def read_trials(folder: Path) -> pd.DataFrame:

@@ -52,14 +52,14 @@ def run_trials(
         A row per trial: `dataset`, `method`, `n_labeled`, `seed`, `mae` and `rmse` on the test
         set in the target's unit, `fit_seconds`, `predict_seconds`, `n_unlabeled`, `n_test`.
     """
-    cells = [(n, seed, name) for n in n_labeled for seed in seeds for name in methods]
-    trials = Parallel(n_jobs=n_jobs)(
-        delayed(run_trial)(dataset, name, methods[name], n, n_unlabeled, seed) for n, seed, name in cells
+    parts = Parallel(n_jobs=n_jobs)(
+        delayed(run_seeds)(dataset, name, method, n, n_unlabeled, list(seeds))
+        for n in n_labeled
+        for name, method in methods.items()
     )
-    return pd.DataFrame(trials)
+    return pd.DataFrame([row for rows in parts for row in rows])
 
 
-@threadpool_limits.wrap(limits=1)  # more threads round differently, and small fits gain nothing
 def run_trial(
     dataset: Dataset,
     name: str,
@@ -69,36 +69,56 @@ def run_trial(
     seed: int,
     max_test_rows: int | None = None,
 ) -> dict[str, Any]:
-    """One row of `run_trials`, for the method of that name.
+    """One row of `run_trials`, for the method of that name: `run_seeds` of one seed."""
+    return run_seeds(dataset, name, method, n_labeled, n_unlabeled, [seed], max_test_rows)[0]
+
+
+@threadpool_limits.wrap(limits=1)  # more threads round differently, and small fits gain nothing
+def run_seeds(
+    dataset: Dataset,
+    name: str,
+    method: RegressorMixin,
+    n_labeled: int,
+    n_unlabeled: int,
+    seeds: Sequence[int],
+    max_test_rows: int | None = None,
+) -> list[dict[str, Any]]:
+    """Rows of `run_trials`, for the method of that name: one a seed, networks trained side by side.
 
     Parameters
     ----------
-    dataset, name, method, n_labeled, n_unlabeled, seed
+    dataset, name, method, n_labeled, n_unlabeled, seeds
         See `run_trials`.
     max_test_rows : int, optional
         Measure on the first so many rows of the test set, whose order is random: for slow methods.
     """
-    split = split_dataset(dataset, n_labeled, n_unlabeled, seed)
-    X_test, y_test = split.X_test[:max_test_rows], split.y_test[:max_test_rows]
+    splits = [split_dataset(dataset, n_labeled, n_unlabeled, seed) for seed in seeds]
     start = time.perf_counter()
     with warnings.catch_warnings():
         # A Gaussian process on ten samples says so for almost every split; its errors show it anyway.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = fit_with_seed(method, split.X_train, split.y_train, seed)
-    fitted = time.perf_counter()
-    predicted = model.predict(X_test)
-    return {
-        "dataset": dataset.name,
-        "method": name,
-        "n_labeled": n_labeled,
-        "seed": seed,
-        "mae": mean_absolute_error(y_test, predicted),
-        "rmse": root_mean_squared_error(y_test, predicted),
-        "fit_seconds": fitted - start,
-        "predict_seconds": time.perf_counter() - fitted,
-        "n_unlabeled": n_unlabeled,
-        "n_test": len(y_test),
-    }
+        models = fit_with_seeds(method, [(split.X_train, split.y_train) for split in splits], seeds)
+    fit_seconds = (time.perf_counter() - start) / len(seeds)
+    rows = []
+    for seed, split, model in zip(seeds, splits, models, strict=True):
+        X_test, y_test = split.X_test[:max_test_rows], split.y_test[:max_test_rows]
+        start = time.perf_counter()
+        predicted = model.predict(X_test)
+        rows.append(
+            {
+                "dataset": dataset.name,
+                "method": name,
+                "n_labeled": n_labeled,
+                "seed": seed,
+                "mae": mean_absolute_error(y_test, predicted),
+                "rmse": root_mean_squared_error(y_test, predicted),
+                "fit_seconds": fit_seconds,
+                "predict_seconds": time.perf_counter() - start,
+                "n_unlabeled": n_unlabeled,
+                "n_test": len(y_test),
+            }
+        )
+    return rows
 
 
 def fit_with_seed(method: RegressorMixin, X: pd.DataFrame, y: pd.Series, seed: int) -> RegressorMixin:
@@ -113,11 +133,26 @@ def fit_with_seed(method: RegressorMixin, X: pd.DataFrame, y: pd.Series, seed: i
     seed : int
         Becomes every `random_state` that the estimator has.
     """
-    model = clone(method)
-    model.set_params(**{key: seed for key in model.get_params() if key.endswith("random_state")})
-    if isinstance(model, SemiSupervisedRegressor):
-        return model.fit(X, y)
-    return model.fit(X[y.notna()], y[y.notna()])
+    return fit_with_seeds(method, [(X, y)], [seed])[0]
+
+
+def fit_with_seeds(
+    method: RegressorMixin, training_sets: Sequence[tuple[pd.DataFrame, pd.Series]], seeds: Sequence[int]
+) -> list[RegressorMixin]:
+    """`fit_with_seed` for several seeds, each with a training set of its own; side by side if it can be.
+
+    An estimator can if it has a method ``fit_side_by_side(models, training_sets)``.
+    """
+    models = [clone(method) for _ in seeds]
+    for model, seed in zip(models, seeds, strict=True):
+        model.set_params(**{key: seed for key in model.get_params() if key.endswith("random_state")})
+    if len(models) > 1 and hasattr(method, "fit_side_by_side"):
+        return method.fit_side_by_side(models, training_sets)
+    if isinstance(method, SemiSupervisedRegressor):
+        return [model.fit(X, y) for model, (X, y) in zip(models, training_sets, strict=True)]
+    return [
+        model.fit(X[y.notna()], y[y.notna()]) for model, (X, y) in zip(models, training_sets, strict=True)
+    ]
 
 
 def predict_held_out(

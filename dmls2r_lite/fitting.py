@@ -1,0 +1,326 @@
+"""What happens around a training: checks, scaling, seeds, early stopping, several models at once."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils import check_array, check_random_state, column_or_1d
+from sklearn.utils.validation import check_consistent_length
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from .base import is_labeled, make_scaler, seeded_torch
+from .model import LinearPairHead, SiameseNetwork, make_encoder
+from .rules import ParameterError, check_not_above, check_rules
+from .training import Hook, TrainingSet, train_side_by_side
+
+if TYPE_CHECKING:
+    from .estimators import DMLS2RRegressor
+
+
+def fit_side_by_side(
+    models: Sequence[DMLS2RRegressor],
+    training_sets: Sequence[tuple[ArrayLike, ArrayLike]],
+    X_validation: ArrayLike | None = None,
+    y_validation: ArrayLike | None = None,
+) -> list[DMLS2RRegressor]:
+    """Fit several models at once, in a fraction of the time: for example one for each seed of a study.
+
+    Parameters
+    ----------
+    models : sequence of DMLS2RRegressor
+        With the same parameters, except `random_state`.
+    training_sets : sequence of (X, y)
+        One for each model, see `DMLS2RRegressor.fit`; all with the same number of labels.
+    X_validation, y_validation : array-like, optional
+        See there.
+
+    Returns
+    -------
+    list of DMLS2RRegressor
+        The models. Each is what `fit` alone would have made of it, to rounding.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `fit`, or if parameters or numbers of labels differ.
+    """
+    first = models[0]
+    for model in models[1:]:
+        names = [
+            name
+            for name, value in model.get_params(deep=False).items()
+            if name != "random_state" and value is not (other := getattr(first, name)) and value != other
+        ]
+        if names:
+            raise ParameterError(
+                f"{names[0]} must be the same in all models, got {getattr(model, names[0])!r}"
+            )
+    checked = [_check(model, X, y) for model, (X, y) in zip(models, training_sets, strict=True)]
+    if (X_validation is None) != (y_validation is None):
+        raise ValueError("X_validation and y_validation must be given together")
+    with ExitStack() as seeding:
+        begun = [_begin(model, X, y, seeding) for model, (X, y) in zip(models, checked, strict=True)]
+        steps = first._steps()
+        networks = [network for model in models for network in model.networks_]
+        hooks: list[Hook] = [] if first.callback is None else [first.callback]
+        hooks += [show_progress(len(steps) * len(networks))] if first.progress else []
+        try:
+            if X_validation is not None and y_validation is not None:
+                hooks.insert(0, _watch_error(first, X_validation, y_validation))
+            histories = train_side_by_side(
+                networks,
+                [data for data, states in begun for _ in states],
+                steps,
+                seeds=[seed for model in models for seed in model._seeds],
+                learning_rate=first.learning_rate,
+                optimizer_state=first.optimizer_state,
+                hooks=hooks,
+                rng_states=[state for _, states in begun for state in states],
+            )
+        except BaseException:
+            for model in models:
+                del model.networks_  # half trained
+            raise
+    for place, (model, (X, y)) in enumerate(zip(models, checked, strict=True)):
+        n = len(model.networks_)
+        _end(model, X, y, histories[place * n : (place + 1) * n])
+    return list(models)
+
+
+def _begin(
+    model: DMLS2RRegressor, X: np.ndarray, y: np.ndarray, seeding: ExitStack
+) -> tuple[TrainingSet, list[Tensor]]:
+    """Scale, and make `networks_`, each from a seed of its own.
+
+    What to train on, and for each network the state of PyTorch's generator, are returned. The generator
+    is seeded until `seeding` ends.
+    """
+    start_from = getattr(model, "networks_", None)  # there is none unless this is a warm start
+    labeled = is_labeled(y)
+    y_columns = y[labeled].reshape(model.n_labeled_, -1)
+    if start_from is None:
+        model.feature_scaler_ = make_scaler(model.feature_scaling).fit(as_columns(X))
+        model.target_scaler_ = make_scaler(model.target_scaling).fit(y_columns)
+    model.n_epochs_ = model.n_epochs if model.early_stopping is None else _choose_n_epochs(model, X, y)
+    X_scaled = model._scale_features(X)
+    y_scaled = model.target_scaler_.transform(y_columns).reshape(y[labeled].shape)
+    model._x_labeled, model._y_labeled = model._tensor(X_scaled[labeled]), model._tensor(y_scaled)
+    x_unlabeled = model._tensor(X_scaled[~labeled], torch.float32)
+    data = TrainingSet(model._x_labeled.float(), model._y_labeled.float(), x_unlabeled)
+    rng, networks, states = check_random_state(model.random_state), [], []
+    model._seeds = []
+    for place in range(int(model.n_networks)):
+        model._seeds.append(seeding.enter_context(seeded_torch(rng, model._device)))
+        network = (
+            copy.deepcopy(start_from[place]) if start_from else _make_network(model, data.x_labeled[:2].cpu())
+        )
+        networks.append(network.float().to(model._device))
+        states.append(torch.get_rng_state())
+    model.networks_ = networks
+    return data, states
+
+
+def _end(model: DMLS2RRegressor, X: np.ndarray, y: np.ndarray, histories: Sequence[pd.DataFrame]) -> None:
+    """Keep what was trained, in float64."""
+    for network in model.networks_:
+        network.double().eval()  # a callback may have called train()
+    if len(histories) > 1:
+        histories = [history.assign(network=number) for number, history in enumerate(histories)]
+    model.history_ = pd.concat(histories, ignore_index=True)
+    model.n_iter_ = int(model.history_["epoch"].max())
+    n_codes = model.network_.encoder(model._x_labeled[:1]).shape[-1]
+    model._n_features_out = n_codes * len(model.networks_)
+    model.transduction_ = model._predict(X, rows=np.flatnonzero(~is_labeled(y)))
+
+
+def _choose_n_epochs(model: DMLS2RRegressor, X: np.ndarray, y: np.ndarray) -> int:
+    """Train without some labels, watch the error on them, and take the epoch where it is lowest."""
+    labels = np.flatnonzero(is_labeled(y))
+    left_out = labels[:, None]
+    if model.early_stopping == "held_out":
+        seed = check_random_state(model.random_state).randint(2**31 - 1)
+        shuffled = np.random.default_rng(seed).permutation(labels)
+        left_out = shuffled[None, : max(1, len(labels) // 5)]
+    curves = []
+    for rows in left_out:
+        hidden = y.copy()
+        hidden[rows] = np.nan
+        one = clone(model).set_params(early_stopping=None, warm_start=False, callback=None, progress=False)
+        history = one.fit(X, hidden, X[rows], y[rows]).history_
+        curves.append(history.groupby("epoch")["validation_mae"].last())
+    model.validation_ = pd.concat(curves, axis=1).mean(axis=1)
+    return int(model.validation_.idxmin())
+
+
+def _make_network(model: DMLS2RRegressor, x: Tensor) -> SiameseNetwork:
+    """Build the network for samples like the two in `x`."""
+    before_relu = model.metric_space == "before_relu"
+    if model.encoder is None:
+        encoder: nn.Module = make_encoder(x.shape[1], model.hidden_sizes, final_relu=not before_relu)
+    else:
+        encoder = copy.deepcopy(model.encoder)
+    encoder = encoder.float()
+    n_codes = probe_encoder(encoder, x).shape[-1]
+    if model.head is None:
+        relu = nn.ReLU() if before_relu and model.encoder is None else None
+        n_targets = model._y_labeled.shape[1] if model._y_labeled.ndim == 2 else None
+        head: nn.Module = LinearPairHead(n_codes, relu, n_targets)
+    else:
+        head = copy.deepcopy(model.head)
+    network = SiameseNetwork(encoder, head).float()
+    probe_head(network, x, model._y_labeled.shape[1:])
+    return network
+
+
+def _check(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Check data and parameters, before any work."""
+    if model.warm_start is not True:
+        model.__dict__.pop("networks_", None)  # whatever fails from here on, no old network predicts
+    X, y = model._validate_training_set(X, y, any_shape=True)
+    if X.ndim > 2 and model.encoder is None:
+        raise ParameterError(f"encoder must be given for samples of shape {X.shape[1:]}, got None")
+    labeled = is_labeled(y)
+    model.n_labeled_, model.n_unlabeled_ = int(labeled.sum()), int((~labeled).sum())
+    check_rules(model.get_params(deep=False))
+    if len(getattr(model, "networks_", [])) not in (0, model.n_networks):
+        raise ParameterError(
+            f"n_networks must stay {len(model.networks_)} for a warm start, got {model.n_networks}"
+        )
+    model._device = _find_device(model.device)
+    if model.n_unlabeled_ > 0 and model.schedule != "pairwise_only":
+        check_not_above("k", model.k, model.n_unlabeled_, "the number of unlabeled samples")
+    if model.early_stopping is not None and model.n_labeled_ < 3:
+        raise ParameterError(f"early_stopping needs 3 labels or more, got {model.n_labeled_}")
+    for part, size, n in (
+        ("encoder", "anchor_batch_size", model.n_labeled_),
+        ("head", "pair_batch_size", model.n_labeled_ * (model.n_labeled_ - 1)),
+    ):
+        module, batch_size = getattr(model, part), getattr(model, size)
+        normalizes = module is not None and any(isinstance(m, _BatchNorm) for m in module.modules())
+        if normalizes and batch_size and n % batch_size == 1 % batch_size:
+            raise ParameterError(
+                f"{size} must not leave a batch of one, which the {part}'s BatchNorm cannot take: got "
+                f"{batch_size} for {n}; try {batch_size + 1}"
+            )
+    return X, y
+
+
+def _watch_error(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> Hook:
+    """A hook that measures the error on samples left out of the training."""
+    X = model._validate_rows(X, any_shape=True)
+    y = np.asarray(check_array(y, ensure_2d=False, dtype=np.float64))
+    y = column_or_1d(y) if model._y_labeled.ndim == 1 else y
+    check_consistent_length(X, y)
+    return watch(lambda network: float(np.abs(model._predict(X, [network]) - y).mean()))
+
+
+def watch(validate: Callable[[SiameseNetwork], float]) -> Hook:
+    """A hook that stores ``validate(network)`` after each epoch as `validation_mae`."""
+
+    def hook(network: SiameseNetwork, row: dict[str, Any]) -> None:
+        row["validation_mae"] = validate(network)
+
+    return hook
+
+
+def show_progress(n_epochs: int) -> Hook:
+    """A hook that moves a bar of so many epochs."""
+    from tqdm.auto import tqdm  # at import it warns where ipywidgets is missing
+
+    bar = tqdm(total=n_epochs, desc="training", unit="epoch")
+
+    def hook(network: SiameseNetwork, row: dict[str, Any]) -> None:
+        bar.update()
+        if bar.n == n_epochs:
+            bar.close()
+
+    return hook
+
+
+def probe_encoder(encoder: nn.Module, x: Tensor) -> Tensor:
+    """Codes of two samples, or an error that says what is wrong with an encoder of one's own.
+
+    Raises
+    ------
+    ParameterError
+        If it fails, or gives anything but a row of floating point numbers for each sample.
+    """
+    if any(weight.is_meta for weight in encoder.parameters()):
+        raise ParameterError("encoder must hold its weights, got one whose weights are on the meta device")
+    wanted = (
+        f"encoder must map {len(x)} samples of shape {tuple(x.shape[1:])} to a tensor ({len(x)}, n_codes)"
+    )
+    try:
+        with torch.no_grad():
+            z = encoder.eval()(x)
+    except Exception as error:  # another's code may raise anything
+        raise ParameterError(f"{wanted}, got {type(error).__name__}: {error}") from error
+    _check_kind(wanted, z, x, lambda shape: len(shape) == 2 and shape[0] == len(x))
+    return z
+
+
+def probe_head(network: SiameseNetwork, x: Tensor, target_shape: tuple[int, ...]) -> None:
+    """Do the same for a head: it must give a difference of targets for each pair of codes.
+
+    Raises
+    ------
+    ParameterError
+        If it does not, or if its `scores` do not add up to what it gives.
+    """
+    z = probe_encoder(network.encoder, x)
+    shape = (len(x), *target_shape)
+    wanted = f"head must map two batches of codes {tuple(z.shape)} to a tensor {shape}"
+    try:
+        with torch.no_grad():
+            d = network.head.eval()(z, z.flip(0))
+            _check_kind(wanted, d, x, lambda found: found == shape)
+            if not network.is_separable:
+                return
+            wanted = "head must have a method scores with head(z_i, z_j) == g_i + h_j, or none"
+            g, h = network.head.scores(z)
+            total = g + h.flip(0)
+    except ParameterError:
+        raise
+    except Exception as error:
+        raise ParameterError(f"{wanted}, got {type(error).__name__}: {error}") from error
+    if total.shape != d.shape or not torch.allclose(total, d, rtol=1e-3, atol=1e-4):
+        raise ParameterError(f"{wanted}, got {total.tolist()} in place of {d.tolist()}")
+
+
+def _check_kind(wanted: str, result: object, x: Tensor, fits: Callable[[tuple[int, ...]], bool]) -> None:
+    """Raise ParameterError unless a result is a tensor of a shape that fits, like x."""
+    if not isinstance(result, Tensor):
+        raise ParameterError(f"{wanted}, got {type(result).__name__}")
+    if not fits(tuple(result.shape)):
+        raise ParameterError(f"{wanted}, got shape {tuple(result.shape)}")
+    if result.dtype != x.dtype or result.device != x.device:
+        raise ParameterError(
+            f"{wanted}, like its input {x.dtype} on {x.device}, got {result.dtype} on {result.device}"
+        )
+
+
+def as_columns(X: np.ndarray) -> np.ndarray:
+    """What a scaler of features is given: columns, or one of all values where samples are no rows."""
+    return X if X.ndim == 2 else X.reshape(-1, 1)
+
+
+def _find_device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise ParameterError(
+            f"device must be 'auto' or one that PyTorch can use here, got {name!r} ({error})"
+        ) from None
+    return device

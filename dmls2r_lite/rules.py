@@ -1,0 +1,172 @@
+"""What parameters may be: one table for estimators, rivals, notebooks and the command."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class ParameterError(ValueError, TypeError):
+    """A value that is not allowed. The message names the parameter, what is allowed, and the value."""
+
+
+class Rule(NamedTuple):
+    """What a parameter may be: in words that complete "NAME must be", and as a test."""
+
+    allowed: str
+    fits: Callable[[Any], bool]
+
+    def or_else(self, words: str, other: Callable[[Any], bool]) -> Rule:
+        """The rule with one more kind of value."""
+        return Rule(f"{self.allowed}, or {words}" if words else self.allowed,
+                    lambda value: other(value) or self.fits(value))  # fmt: skip
+
+    def or_none(self) -> Rule:
+        """The rule for a parameter that may be left open."""
+        return self.or_else("None", lambda value: value is None)
+
+
+def count(low: int = 1, high: int | None = None) -> Rule:
+    """Integers from `low` to `high`."""
+
+    def fits(value: Any) -> bool:
+        is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+        return is_integer and low <= int(value) and (high is None or int(value) <= high)
+
+    return Rule(f"an integer of {low} or more" if high is None else f"an integer from {low} to {high}", fits)
+
+
+def number(words: str, fits: Callable[[float], bool]) -> Rule:
+    """Finite numbers for which `fits` is true."""
+
+    def is_number(value: Any) -> bool:
+        is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        return is_real and math.isfinite(float(value)) and fits(float(value))
+
+    return Rule(words, is_number)
+
+
+def choice(*values: Any) -> Rule:
+    """One of some values."""
+
+    def is_one(value: Any) -> bool:
+        value = bool(value) if isinstance(value, np.bool_) else value
+        return any(isinstance(value, type(known)) and value == known for known in values)
+
+    return Rule(f"one of {', '.join(map(repr, values))}", is_one)
+
+
+def _is_module(value: Any) -> bool:
+    import torch
+
+    return isinstance(value, torch.nn.Module)
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+COUNT, ABOVE_ZERO = count(), number("a finite number above 0", lambda value: value > 0)
+SHARE = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
+MODULE = Rule("a torch.nn.Module or None", lambda value: value is None or _is_module(value))
+CALLABLE = Rule("callable or None", lambda value: value is None or callable(value))
+SCALING = choice("minmax", "standard", "none")
+SCHEDULE_NAMES = (
+    "alternate", "alternate_pairwise_last", "pairwise_only", "joint", "sequential", "sequential_metric_first",
+)  # fmt: skip
+
+# The one table of what parameters may be, wherever they are given: to an estimator, a rival, a notebook or
+# the command. Where a rule depends on other values, `check_rules` adds it.
+RULES: dict[str, Rule] = {
+    # data and studies
+    "n_labeled": count(2),
+    "n_unlabeled": count(0),
+    "seed": count(0, 2**31),  # seeds count up from here, and NumPy's legacy generators end at 2**32
+    "n_seeds": count(2),
+    "n_repeats": count(2),
+    "n_splits": count(2),
+    "n_folds": count(2),
+    "n_jobs": Rule("an integer, 1 or more or -1", lambda value: value == -1 or count().fits(value)).or_none(),
+    "method": choice("DML-S2R", "step 1", "3-NN", "ridge", "extra trees"),
+    "missing": choice("drop", "as_published"),
+    "scale_on": choice("train", "all", "none"),
+    # networks and their training
+    "hidden_sizes": Rule(
+        "a sequence of one or more integers of 1 or more",
+        lambda sizes: _is_sequence(sizes) and len(sizes) > 0 and all(map(COUNT.fits, sizes)),
+    ),
+    "encoder": MODULE,
+    "head": MODULE,
+    "n_networks": COUNT,
+    "metric_space": choice("after_relu", "before_relu"),
+    "scaling": SCALING,
+    "feature_scaling": SCALING,
+    "target_scaling": SCALING,
+    "schedule": choice(*SCHEDULE_NAMES).or_else("", callable),
+    "n_epochs": COUNT,
+    "learning_rate": ABOVE_ZERO,
+    "optimizer_state": choice("shared", "separate"),
+    "pair_batch_size": COUNT.or_none(),
+    "anchor_batch_size": COUNT.or_none(),
+    "batch_size": COUNT,
+    "max_steps_per_epoch": COUNT,
+    "early_stopping": choice(None, "held_out", "leave_one_out"),
+    "warm_start": choice(False, True),
+    "callback": CALLABLE,
+    # mining and its loss
+    "k": COUNT,
+    "miner": choice("absolute", "signed").or_else("", callable),
+    "mining_mode": choice("absolute", "signed"),
+    "metric_loss": CALLABLE,
+    "embedding": choice("unit", "raw"),
+    "boundary": ABOVE_ZERO,
+    "margin": ABOVE_ZERO,
+    "temperature": number("a finite number", lambda value: True),
+    "weighting": choice("ranked_list", "literal"),
+    "weight_gradient": choice(False, True),
+    # rivals
+    "n_neighbors": COUNT,
+    "similar_targets": SHARE,
+    "similar_features": SHARE,
+    "pool_size": COUNT,
+    "max_rounds": count(0),
+    "p": Rule(
+        "2 exponents of 1 or more",
+        lambda p: _is_sequence(p) and len(p) == 2 and all(number("", lambda v: v >= 1).fits(v) for v in p),
+    ),
+}  # fmt: skip
+
+
+def check_rules(values: Mapping[str, Any], *, at_least: Mapping[str, int] | None = None) -> None:
+    """Hold values against `RULES`.
+
+    Parameters
+    ----------
+    values : mapping of str to value
+        By name; a name that has no rule may have any value. With `boundary` among them, `margin` may
+        be 0, but not above it.
+    at_least : mapping of str to int, optional
+        Integers that must be larger here than the table asks.
+
+    Raises
+    ------
+    ParameterError
+        For the first value that is not allowed. It is a ValueError and a TypeError.
+    """
+    rules = {**RULES, **{name: count(low) for name, low in (at_least or {}).items()}}
+    if "boundary" in values and RULES["boundary"].fits(values["boundary"]):
+        boundary = values["boundary"]
+        rules["margin"] = number(f"a number from 0 to boundary, {boundary}", lambda v: 0 <= v <= boundary)
+    for name, value in values.items():
+        if name in rules and not rules[name].fits(value):
+            raise ParameterError(f"{name} must be {rules[name].allowed}, got {value!r}")
+
+
+def check_not_above(name: str, value: int, limit: int, of_what: str) -> None:
+    """Raise ParameterError if a count exceeds how many there are of something."""
+    if value > limit:
+        raise ParameterError(f"{name} must not exceed {of_what}, {limit}, got {value}")

@@ -1,0 +1,215 @@
+"""Networks side by side: a leading axis on every weight, so that many cost little more than one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from .model import LinearPairHead, SiameseNetwork
+
+if TYPE_CHECKING:
+    from .training import Orders, Step, TrainingSet
+
+ELEMENTWISE = (nn.Identity, nn.ReLU, nn.LeakyReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Softplus, nn.Tanh)
+
+
+class StackedLinear(nn.Module):
+    """Linear layers side by side: (R, n, n_in) to (R, n, n_out).
+
+    The single layers stay usable: from now on their weights are views of the stacked ones.
+    """
+
+    def __init__(self, layers: Sequence[nn.Linear]) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.stack([layer.weight.detach() for layer in layers]))
+        self.bias = nn.Parameter(torch.stack([layer.bias.detach() for layer in layers]))
+        for layer, weight, bias in zip(layers, self.weight.detach(), self.bias.detach(), strict=True):
+            layer.weight.data, layer.bias.data = weight, bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Each network's own layer on its own rows."""
+        return torch.baddbmm(self.bias[:, None], x, self.weight.mT)
+
+
+class StackedPairHead(nn.Module):
+    """`LinearPairHead`s side by side."""
+
+    def __init__(self, heads: Sequence[LinearPairHead]) -> None:
+        super().__init__()
+        self.activation, self.n_targets = heads[0].activation, heads[0].n_targets
+        self.linear = StackedLinear([head.linear for head in heads])
+
+    def forward(self, z_i: Tensor, z_j: Tensor) -> Tensor:
+        """Estimated differences, shape (R, n) or (R, n, t), of two batches of codes (R, n, n_codes)."""
+        return self.scores(z_i)[0] + self.scores(z_j)[1]
+
+    def scores(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """g and h, each of shape (R, n) or (R, n, t)."""
+        parts = self.linear.weight.unflatten(-1, (2, -1)).flatten(1, 2)  # one product instead of two
+        g, h = torch.bmm(self.activation(z), parts.mT).unflatten(-1, (-1, 2)).unbind(-1)
+        g = g + self.linear.bias[:, None]
+        return (g, h) if self.n_targets else (g.squeeze(-1), h.squeeze(-1))
+
+
+class StackedNetwork(SiameseNetwork):
+    """Siamese networks side by side: everything has one axis more in front."""
+
+    def __init__(self, encoder: nn.Module, head: nn.Module, turns: Turns) -> None:
+        super().__init__(encoder, head)
+        self.turns = turns
+
+    def each(self, loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        """A loss of each network, shape (R,), from what belongs to it."""
+        if getattr(loss, "__module__", None) == f"{__package__}.losses":
+            return torch.func.vmap(loss)
+
+        def one_by_one(*arguments: Any) -> Tensor:  # another's code may do what vmap cannot, or draw numbers
+            losses = []
+            for r in range(len(self.turns.states)):
+                with self.turns.of(r):
+                    losses.append(loss(*(part_of(argument, r) for argument in arguments)))
+            return torch.stack(losses)
+
+        return one_by_one
+
+
+def part_of(argument: Any, r: int) -> Any:
+    """What belongs to network number r, of a tensor or a named tuple of tensors."""
+    if isinstance(argument, Tensor):
+        return argument[r]
+    return type(argument)(*(field[r] for field in argument))
+
+
+class Turns:
+    """A state of PyTorch's generator for each of several networks, as if each was alone."""
+
+    def __init__(self, states: Sequence[Tensor]) -> None:
+        self.states = list(states)
+
+    @contextmanager
+    def of(self, r: int) -> Iterator[None]:
+        """In here, draws are those of network number r."""
+        rest = torch.get_rng_state()
+        torch.set_rng_state(self.states[r])
+        try:
+            yield
+        finally:
+            self.states[r] = torch.get_rng_state()
+            torch.set_rng_state(rest)
+
+
+def stack_modules(modules: Sequence[Any]) -> nn.Module | None:
+    """One module in place of several of one shape, or None if it does not know how."""
+    first: Any = modules[0]
+    hooked = any(module._forward_hooks or module._forward_pre_hooks for module in modules)
+    if hooked or any(type(module) is not type(first) for module in modules):
+        return None
+    if type(first) is nn.Linear and all(module.bias is not None for module in modules):
+        same = len({module.weight.shape for module in modules}) == 1
+        return StackedLinear(modules) if same else None
+    if type(first) is LinearPairHead and type(first.activation) in ELEMENTWISE:
+        return StackedPairHead(modules)
+    if type(first) is nn.Sequential:
+        layers = [stack_modules(layer) for layer in zip(*modules, strict=False)]
+        same = len({len(module) for module in modules}) == 1
+        known = [layer for layer in layers if layer is not None]
+        return nn.Sequential(*known) if same and len(known) == len(layers) else None
+    return first if type(first) in ELEMENTWISE else None
+
+
+class SideBySide:
+    """Networks in training: one, or several that are stacked if possible, else trained in turns.
+
+    Parameters
+    ----------
+    networks, data, rng_states
+        See `dmls2r_lite.training.train_side_by_side`.
+    orders : sequence of Orders
+        One for each network.
+
+    Raises
+    ------
+    ValueError
+        If they are not as many, or differ in the number of labels.
+    """
+
+    def __init__(
+        self,
+        networks: Sequence[SiameseNetwork],
+        data: Sequence[TrainingSet],
+        orders: Sequence[Orders],
+        rng_states: Sequence[Tensor] | None = None,
+    ) -> None:
+        if not len(networks) == len(data) == len(orders) > 0:
+            raise ValueError(
+                "networks, data and seeds must be as many, 1 or more, "
+                f"got {len(networks)}, {len(data)} and {len(orders)}"
+            )
+        if len(sizes := {len(one.y_labeled) for one in data}) > 1:
+            raise ValueError(f"data must have the same number of labels for all networks, got {sizes}")
+        self.networks, self.data, self.orders = networks, data, orders
+        self.has_unlabeled = len(data[0].x_unlabeled) > 0
+        self.turns = Turns(rng_states or [torch.get_rng_state()] * len(networks))
+        for network in networks:
+            network.eval()  # where they are stacked, each mines for itself
+        self.stack, self.stacked_data = self._stack() if len(networks) > 1 else (None, data[0])
+
+    def _stack(self) -> tuple[StackedNetwork | None, TrainingSet]:
+        shapes = {one.x_labeled.shape for one in self.data}
+        encoder = stack_modules([network.encoder for network in self.networks])
+        head = stack_modules([network.head for network in self.networks])
+        if len(shapes) > 1 or encoder is None or head is None:
+            return None, self.data[0]
+        x, y = (torch.stack([one[part] for one in self.data]) for part in (0, 1))
+        return StackedNetwork(encoder, head, self.turns), self.data[0]._replace(x_labeled=x, y_labeled=y)
+
+    def losses(self, step: Step) -> Iterator[Tensor]:
+        """The losses of an epoch: a scalar for one network, else shape (R,)."""
+        if len(self.networks) == 1:
+            network, data = self.networks[0], self.data[0]
+            for batch in step.batches(network, data, self.orders[0]):
+                yield step.loss(network, data, *batch)
+            return
+        epochs = []
+        for r, (network, data, orders) in enumerate(zip(self.networks, self.data, self.orders, strict=True)):
+            with self.turns.of(r):
+                epochs.append(step.batches(network, data, orders))
+        for batches in zip(*epochs, strict=True):
+            if self.stack is not None:
+                yield step.loss(self.stack, self.stacked_data, *map(torch.stack, zip(*batches, strict=True)))
+                continue
+            losses = []
+            for r, batch in enumerate(batches):
+                with self.turns.of(r):
+                    losses.append(step.loss(self.networks[r], self.data[r], *batch))
+            yield torch.stack(losses)
+
+    def _modules(self) -> Sequence[SiameseNetwork]:
+        return self.networks if self.stack is None else [self.stack]
+
+    def parameters(self) -> Iterable[nn.Parameter]:
+        """Of all networks."""
+        return (weight for module in self._modules() for weight in module.parameters())
+
+    def encoder_parameters(self) -> Iterable[nn.Parameter]:
+        """Of their encoders."""
+        return (weight for module in self._modules() for weight in module.encoder.parameters())
+
+    def train(self, mode: bool = True) -> None:
+        """Training mode, or evaluation mode."""
+        for module in self._modules():
+            module.train(mode)
+
+    def eval(self) -> None:
+        """Evaluation mode."""
+        self.train(False)
+
+    def part(self) -> None:
+        """Give each network its weights for itself: views would keep all of them in memory."""
+        for network in self.networks if len(self.networks) > 1 else ():
+            for weight in network.parameters():
+                weight.data = weight.data.clone()
