@@ -3,6 +3,7 @@
 import ast
 import graphlib
 import importlib.util
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -213,3 +214,10 @@ def test_no_module_is_long():
 
 def test_the_method_can_be_read_in_an_hour():
     assert sum(n_lines(f"dmls2r_lite.{name}") for name in TO_READ_FIRST) <= 1150
+
+
+def test_readme_says_where_things_are():
+    readme = (ROOT.parent / "README.md").read_text(encoding="utf-8")
+    folders = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    assert set(re.findall(r"^\| \[dmls2r_lite/(\w+)\]", readme, flags=re.M)) == folders
+    assert tuple(re.findall(r"^\d\. \[(\w+)\.py\]", readme, flags=re.M)) == TO_READ_FIRST
