@@ -28,7 +28,7 @@ class LabeledKFold:
     ----------
     n_splits : int, default=5
         2 or more; as many as there are labels is leave-one-out.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState or Generator instance or None, default=None
         Of the order in which labeled rows are dealt.
 
     Examples
@@ -40,7 +40,11 @@ class LabeledKFold:
     [([0, 1, 3], [2]), ([1, 2, 3], [0])]
     """
 
-    def __init__(self, n_splits: int = 5, random_state: int | np.random.RandomState | None = None) -> None:
+    def __init__(
+        self,
+        n_splits: int = 5,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+    ) -> None:
         check_rules({"n_splits": n_splits})
         self.n_splits = n_splits
         self.random_state = random_state
@@ -60,7 +64,10 @@ class LabeledKFold:
             raise ValueError(
                 f"n_splits must not exceed the number of labels, {len(labels)}, got {self.n_splits}"
             )
-        dealt = check_random_state(self.random_state).permutation(labels)
+        rng = self.random_state
+        if not isinstance(rng, np.random.Generator):  # which scikit-learn's check does not take
+            rng = check_random_state(rng)
+        dealt = rng.permutation(labels)
         rows = np.arange(len(np.asarray(y)))
         for fold in np.array_split(dealt, self.n_splits):
             yield np.setdiff1d(rows, fold), np.sort(fold)

@@ -325,7 +325,7 @@ def train_side_by_side(
                 losses = descend(team.losses(step), own if step.name == "metric" else adam)
             team.eval()
             seconds = (time.perf_counter() - start) / len(networks)
-            means = losses.reshape(len(losses), -1).mean(dim=0).tolist()  # of no losses: NaN
+            means = losses.reshape(-1, len(networks)).mean(dim=0).tolist()  # of no losses: NaN
             for network, history, loss in zip(networks, histories, means, strict=True):
                 row = {"epoch": begun.count(step.name), "step": step.name, "loss": loss,
                        "n_steps": len(losses), "seconds": seconds, "skipped": skipped}  # fmt: skip

@@ -49,6 +49,14 @@ class TestLabeledKFold:
         )
         assert first == again != other
 
+    def test_generator(self, split):
+        y = split.y_train.to_numpy()
+        labels = np.flatnonzero(np.isfinite(y))
+        order = np.random.default_rng(3).permutation(len(labels))
+        folds = LabeledKFold(5, random_state=np.random.default_rng(3)).split(y, y)
+        for number, (_, test) in enumerate(folds):
+            assert test.tolist() == sorted(labels[i] for i in order[3 * number : 3 * number + 3])
+
     def test_vector_targets(self):
         y = np.array([[1.0, 2.0], [np.nan, np.nan], [3.0, 4.0]])
         assert [test.tolist() for _, test in LabeledKFold(2, random_state=0).split(y, y)] == [[2], [0]]

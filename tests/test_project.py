@@ -1,6 +1,7 @@
 """The files around the package say the same thing."""
 
 import base64
+import importlib
 import itertools
 import os
 import re
@@ -84,6 +85,42 @@ def test_version_is_the_installed_one():
     assert metadata.version("dmls2r-lite") == PROJECT["version"]
 
 
+def test_citation_is_of_this_version_and_of_the_paper():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    readme = (ROOT / "README.md").read_text()
+    required = {"cff-version": "1.2.0", "type": "software", "authors": [{"name": "The dmls2r-lite authors"}]}
+    of_project = {"version": PROJECT["version"], "license": PROJECT["license"]}
+    assert {**required, **of_project}.items() <= citation.items()
+    assert citation["title"].startswith(PROJECT["name"])
+    assert citation["message"]
+    paper = citation["preferred-citation"]
+    assert paper["type"] == "conference-paper"
+    entry = dict(re.findall(r"^  (\w+) += {(.+)},?$", readme, flags=re.M))
+    names = [f"{author['family-names']}, {author['given-names']}" for author in paper["authors"]]
+    assert " and ".join(names) == entry["author"].replace('{\\"u}', "ü")
+    assert (paper["title"], paper["collection-title"]) == (entry["title"], entry["booktitle"])
+    assert (str(paper["year"]), paper["doi"]) == (entry["year"], entry["doi"])
+    assert f"https://doi.org/{paper['doi']}" in readme
+
+
+def test_changelog_knows_this_version_and_where_everything_is():
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    versions = re.findall(r"^## (?:(Unreleased)|(\d+\.\d+\.\d+) - \d{4}-\d\d-\d\d)$", changelog, flags=re.M)
+    assert len(versions) == changelog.count("\n## ")
+    assert PROJECT["version"] in {version for _, version in versions}
+    rows = re.findall(r"^\| (`.+`) \| `(\w+)` \| `([\w.]+)` \|$", changelog, flags=re.M)
+    assert len(rows) > 20
+    for names, _, module in rows:
+        for name in re.findall(r"`(\w+)`", names):
+            assert hasattr(importlib.import_module(f"dmls2r_lite.{module}"), name), (module, name)
+
+
+def test_make_has_every_target_that_texts_name():
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), flags=re.M)
+    named = {target for _, text in texts() for target in re.findall(r"(?:`|^)make (\w+)", text, flags=re.M)}
+    assert {"run", "test", "lab", "exercises", "notebooks"} <= named <= set(targets)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="needs make")
 def test_makefile_refuses_an_old_python(tmp_path):
     old = tmp_path / "python3"
@@ -129,7 +166,7 @@ def test_pictures_in_readme():
 
 def texts():
     """Path and Markdown of everything that people read."""
-    for path in (ROOT / "README.md", *(ROOT / "notebooks").rglob("*.md")):
+    for path in (*ROOT.glob("*.md"), *(ROOT / "notebooks").rglob("*.md")):
         yield path, path.read_text()
     for path in (ROOT / "notebooks").rglob("*.ipynb"):
         if ".ipynb_checkpoints" not in path.parts:

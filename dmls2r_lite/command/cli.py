@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -296,7 +297,7 @@ def _plan(
 ) -> list[Any]:
     """Check datasets and parameters for every notebook, before anything runs or is written."""
     from ..data.catalog import DATASETS
-    from ..data.datasets import is_path
+    from ..data.datasets import is_path, load_dataset
     from ..data.reading import table_name
     from ..teaching.notebook import check_parameters
     from .pages import align
@@ -330,6 +331,7 @@ def _plan(
         source = dataset if dataset in DATASETS else os.path.abspath(dataset)
         name = dataset if dataset in DATASETS else _or_fail(table_name, dataset)
         texts = {**given, "dataset": source, "output_dir": str((output_dir / name).resolve())}
+        load = cache(load_dataset)  # once for all notebooks, and anew in the next run
         for path in notebooks:
             injected = {
                 key: _convert(known[path][key], text) for key, text in texts.items() if key in known[path]
@@ -339,7 +341,7 @@ def _plan(
             if "dataset" in parameters:
                 to_check = {key: value for key, value in parameters.items() if key != "output_dir"}
                 try:
-                    data = check_parameters(**to_check, needs_targets=_needs_targets(path))
+                    data = check_parameters(**to_check, needs_targets=_needs_targets(path), load=load)
                 except (TypeError, ValueError, OSError) as error:
                     raise click.ClickException(f"{dataset}, {path.stem}: {error}") from error
                 label = data.target_label

@@ -196,15 +196,17 @@ def predict_held_out(
     ValueError
         If there are fewer than 3 labels.
     """
-    labeled = np.flatnonzero(y.notna())
-    if len(labeled) < 3:
-        raise ValueError(f"y must hold at least 3 targets that are not NaN, got {len(labeled)}")
+    from ..interop import LabeledKFold  # here, because it needs torch
+
+    n_labeled = int(y.notna().sum())
+    if n_labeled < 3:
+        raise ValueError(f"y must hold at least 3 targets that are not NaN, got {n_labeled}")
     folds = [
-        (repeat, labeled[np.sort(fold)])
+        (repeat, fold)
         for repeat in range(n_repeats)
-        for fold in np.array_split(
-            np.random.default_rng(seed + repeat).permutation(len(labeled)), min(n_folds, len(labeled))
-        )
+        for _, fold in LabeledKFold(
+            min(n_folds, n_labeled), random_state=np.random.default_rng(seed + repeat)
+        ).split(X, y)
     ]
     parts = Parallel(n_jobs=n_jobs)(
         delayed(_predict_fold)(X, y, name, method, fold, repeat, seed + repeat)

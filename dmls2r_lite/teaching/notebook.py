@@ -6,6 +6,7 @@ import json
 import math
 import numbers
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,6 +36,7 @@ def check_parameters(
     missing: Literal["drop", "as_published"] = "drop",
     output_dir: str = "",
     needs_targets: bool = False,
+    load: Callable[..., Dataset] = load_dataset,
     **parameters: Any,
 ) -> Dataset:
     """Check the parameters of a notebook before anything is computed, and load its dataset.
@@ -54,6 +56,8 @@ def check_parameters(
     needs_targets : bool, default=False
         Whether to leave out samples whose target is not known: for lessons that compare what they
         do with the truth.
+    load : callable, default=load_dataset
+        In its place: for whoever checks many notebooks, and has loaded the dataset before.
     **parameters
         Any of `n_labeled`, `n_unlabeled`, `seed`, `n_seeds`, `n_repeats`, `k`, `n_epochs`,
         `boundary`, `margin`, `temperature`, `mining_mode`, `method`. With `n_unlabeled` 0 the dataset's own
@@ -81,7 +85,7 @@ def check_parameters(
     check_values(**parameters)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # they are in the dataset's note too
-        data = load_dataset(dataset, _split(drop_columns), target=target or None, missing=missing)
+        data = load(dataset, _split(drop_columns), target=target or None, missing=missing)
     data = data.with_known_targets() if needs_targets else data
     if "n_unlabeled" in parameters:
         n_unlabeled = parameters["n_unlabeled"] or data.n_unlabeled
@@ -122,8 +126,8 @@ def check_values(**parameters: Any) -> None:
         raise ValueError(f"margin must be between 0 and boundary, {boundary}, got {margin}")
 
 
-def _split(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",") if name.strip()]
+def _split(names: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in names.split(",") if name.strip())
 
 
 def _check_number(name: str, value: Any, kind: Any, wording: str) -> None:

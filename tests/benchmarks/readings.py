@@ -10,6 +10,7 @@ Superconductivity and Air Quality take part if the environment variable DMLS2R_D
 with their files from UCI.
 """
 
+import itertools
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -17,13 +18,13 @@ from pathlib import Path
 import click
 import numpy as np
 import pandas as pd
-import torch
 from joblib import Parallel, delayed
-from scipy.stats import wilcoxon
 
-from dmls2r_lite.data import Dataset, load_dataset, split_dataset
+from dmls2r_lite.data import Dataset, load_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.rivals.placebos import null_loss
+from dmls2r_lite.study.comparing import compare
+from dmls2r_lite.study.trials import run_trial
 
 RAW = {"target_scaling": "none", "embedding": "raw"}
 READINGS: dict[str, dict] = {
@@ -59,37 +60,48 @@ def load_tables() -> list[Dataset]:
     return tables
 
 
-def run(dataset: Dataset, n_labeled: int, seed: int, changes: dict) -> dict:
-    """One trial of one reading: MAE of three arms on one split."""
-    torch.set_num_threads(1)
-    split = split_dataset(dataset, n_labeled, dataset.n_unlabeled, seed, scale_on="none")
+class Kept(DMLS2RRegressor):
+    """`run_trial` fits this model itself and not a copy, so that its last predictions stay here."""
 
-    def predict(**more) -> np.ndarray:
-        model = DMLS2RRegressor(**{**changes, **more}, random_state=seed)
-        return model.fit(split.X_train, split.y_train).predict(split.X_test)
+    def __sklearn_clone__(self) -> "Kept":
+        return self
 
-    step_1 = predict(schedule="pairwise_only")
-    both = predict()
-    placebo = predict(metric_loss=null_loss)
-    mae = {
-        name: np.abs(y - split.y_test).mean()
-        for name, y in [("step_1", step_1), ("both", both), ("placebo", placebo)]
+    def predict(self, X: pd.DataFrame) -> np.ndarray:
+        self.predicted_ = super().predict(X)
+        return self.predicted_
+
+
+def run(dataset: Dataset, n_labeled: int, seed: int, changes: dict) -> list[dict]:
+    """The trials of one reading on one split: three arms, with how far step 2 moves predictions."""
+    arms = {
+        "step_1": Kept(**{**changes, "schedule": "pairwise_only"}),
+        "both": Kept(**changes),
+        "placebo": Kept(**{**changes, "metric_loss": null_loss}),
     }
-    return {"dataset": dataset.name, "n_labeled": n_labeled, "seed": seed, **mae,
-            "acts": np.abs(both - placebo).mean() / mae["step_1"]}  # fmt: skip
+    trials = [
+        run_trial(dataset, name, arm, n_labeled, dataset.n_unlabeled, seed) for name, arm in arms.items()
+    ]
+    moved = np.abs(arms["both"].predicted_ - arms["placebo"].predicted_).mean()
+    return [{**trial, "acts": moved / trials[0]["mae"]} for trial in trials]
 
 
 def summarize(trials: pd.DataFrame) -> pd.DataFrame:
     """A row per reading, dataset and N."""
     rows = []
-    for keys, cell in trials.groupby(["reading", "dataset", "n_labeled"], sort=False):
-        difference = cell["both"] - cell["step_1"]
-        rows.append(
-            dict(zip(("reading", "dataset", "n_labeled"), keys, strict=True))
-            | {name: round(cell[name].mean(), 4) for name in ("step_1", "both", "placebo", "acts")}
-            | {"difference": round(difference.mean(), 4), "standard_error": round(difference.sem(), 4),
-               "p_value": round(wilcoxon(difference).pvalue if difference.any() else 1.0, 5)}
-        )  # fmt: skip
+    for (reading, dataset), part in trials.groupby(["reading", "dataset"], sort=False):
+        compared = compare(part, "both", "step_1")
+        for n_labeled, cell in part.groupby("n_labeled", sort=False):
+            mae = cell.pivot(index="seed", columns="method", values="mae")
+            rows.append(
+                {"reading": reading, "dataset": dataset, "n_labeled": n_labeled}
+                | mae[["step_1", "both", "placebo"]].mean().round(4).to_dict()
+                | {
+                    "acts": round(cell["acts"].mean(), 4),
+                    "difference": round(compared.loc[n_labeled, "mean_difference"], 4),
+                    "standard_error": round((mae["both"] - mae["step_1"]).sem(), 4),
+                    "p_value": round(compared.loc[n_labeled, "p_value"], 5),
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -120,7 +132,8 @@ def main(
             for n in n_labeled
             for seed in range(first_seed, first_seed + n_seeds)
         ]
-        parts.append(pd.DataFrame(Parallel(n_jobs=n_jobs)(cells)).assign(reading=reading))
+        trials = itertools.chain(*Parallel(n_jobs=n_jobs)(cells))
+        parts.append(pd.DataFrame(trials).assign(reading=reading))
         summary = summarize(pd.concat(parts))
         summary.to_csv(output, index=False)
         print(summary[summary["reading"] == reading].to_string(index=False), flush=True)

@@ -13,10 +13,12 @@ from pathlib import Path
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
+from click import ClickException
 from click.testing import CliRunner
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from dmls2r_lite.command import cli, runner
+from dmls2r_lite.data import load_dataset
 from dmls2r_lite.data.catalog import DATASETS
 from dmls2r_lite.teaching.notebook import RESULTS_MIME
 
@@ -215,7 +217,7 @@ def test_a_parameter_goes_only_to_notebooks_that_know_it(notebooks):
 
 def test_notebooks_are_found_beside_and_inside_the_package(tmp_path, monkeypatch):
     package = tmp_path / "dmls2r_lite"
-    monkeypatch.setattr(cli, "__file__", str(package / "cli.py"))
+    monkeypatch.setattr(cli, "__file__", str(package / "command" / "cli.py"))
     for folder in (package / "notebooks", tmp_path / "notebooks"):  # installed, then a repository
         folder.mkdir(parents=True)
         write_notebook(folder / "00_a.ipynb")
@@ -594,6 +596,30 @@ def test_lessons_that_need_targets_have_fewer_rows(notebooks, flats, says):
     assert (result.exit_code == 0) == (says == ""), result.output
     if says:
         assert "n_labeled + n_unlabeled must be below 15, the number of rows of flats" in result.output
+
+
+def test_a_dataset_is_loaded_once_in_a_run(notebooks, flats, tmp_path, monkeypatch):
+    paths = [notebooks / f"{name}.ipynb" for name in ("00_a", "01_b", "02_c")]
+    for path in paths:
+        write_notebook(path, parameters=FILE_PARAMETERS)
+    loads = []
+
+    def load(name, *arguments, **options):
+        loads.append(Path(name).stem)
+        return load_dataset(name, *arguments, **options)
+
+    monkeypatch.setattr("dmls2r_lite.data.datasets.load_dataset", load)
+    given = {"target": "price", "n_unlabeled": "12"}
+    jobs = cli._plan([str(flats)], paths, given, tmp_path)
+    assert [job.notebook for job in jobs] == paths
+    assert loads == ["flats"]
+    flats.write_text(
+        "size,where,price\n1,north,2\n2,south,\n3,north,4\n4,south,5"
+    )  # another run reads it anew
+    with pytest.raises(ClickException, match="n_labeled must be below 3, the number of rows of flats"):
+        cli._plan([str(flats)], paths, given, tmp_path)
+    assert len(cli._plan(["boston", "toy"], paths, {}, tmp_path)) == 6
+    assert loads == ["flats", "flats", "boston", "toy"]
 
 
 def test_two_files_of_one_name_do_not_mix(notebooks, flats, tmp_path):
