@@ -74,6 +74,10 @@ COUNT, ABOVE_ZERO = count(), number("a finite number above 0", lambda value: val
 SHARE = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
 MODULE = Rule("a torch.nn.Module or None", lambda value: value is None or _is_module(value))
 CALLABLE = Rule("callable or None", lambda value: value is None or callable(value))
+JOBS = Rule(
+    "an integer of 1 or more, or -1",
+    lambda value: COUNT.fits(value) or (count(-1).fits(value) and value == -1),
+)
 SCALING = choice("minmax", "standard", "none")
 SCHEDULE_NAMES = (
     "alternate", "alternate_pairwise_last", "pairwise_only", "joint", "sequential", "sequential_metric_first",
@@ -90,7 +94,8 @@ RULES: dict[str, Rule] = {
     "n_repeats": count(2),
     "n_splits": count(2),
     "n_folds": count(2),
-    "n_jobs": Rule("an integer, 1 or more or -1", lambda value: value == -1 or count().fits(value)).or_none(),
+    "n_jobs": JOBS.or_none(),
+    "--jobs": JOBS,
     "method": choice("DML-S2R", "step 1", "3-NN", "ridge", "extra trees"),
     "missing": choice("drop", "as_published"),
     "scale_on": choice("train", "all", "none"),

@@ -19,10 +19,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 import dmls2r_lite.estimators
+import dmls2r_lite.fitting
 from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
+from dmls2r_lite.fitting import fit_side_by_side
+from dmls2r_lite.losses import RankedListLoss
 from dmls2r_lite.model import LinearPairHead, make_encoder
 from dmls2r_lite.rivals.placebos import mine_swapped, null_loss
+from dmls2r_lite.training import JointStep, MetricStep, PairwiseStep
 
 SCALINGS = ["minmax", "standard", "none"]
 
@@ -226,17 +230,241 @@ class TestHistory:
 
     def test_every_training_parameter_is_passed_on(self, split, monkeypatch):
         passed = {}
-        monkeypatch.setattr(dmls2r_lite.estimators, "train", lambda *_, **options: passed.update(options))
+
+        def train(networks, data, steps, **options):
+            passed.update(options, steps=steps, n_networks=len(networks))
+            return [pd.DataFrame({"epoch": [1], "step": ["pairwise"], "loss": [0.0]})] * len(networks)
+
+        monkeypatch.setattr(dmls2r_lite.fitting, "train_side_by_side", train)
         parameters = {
-            "schedule": lambda n_epochs: ["pairwise"], "n_epochs": 3, "learning_rate": 0.5,
-            "optimizer_state": "separate", "pair_batch_size": 6, "anchor_batch_size": 7,
-            "max_steps_per_epoch": 8, "k": 9, "miner": mine_swapped, "metric_loss": null_loss,
-            "embedding": "raw", "boundary": 10.5, "margin": 1.5, "temperature": 12.5,
-            "weighting": "literal", "weight_gradient": True, "progress": True, "callback": print,
+            "schedule": lambda n_epochs: ["pairwise", "metric", "joint"] * n_epochs, "n_epochs": 3,
+            "learning_rate": 0.5, "optimizer_state": "separate", "pair_batch_size": 6, "anchor_batch_size": 7,
+            "max_steps_per_epoch": 8, "k": 9, "miner": mine_swapped, "embedding": "raw", "boundary": 10.5,
+            "margin": 1.5, "temperature": 12.5, "weighting": "literal", "weight_gradient": True,
+            "callback": print, "n_networks": 2,
         }  # fmt: skip
         small(**parameters).fit(split.X_train, split.y_train)
-        assert {name: passed[name] for name in parameters} == parameters
-        assert set(passed) - set(parameters) == {"seed", "validate"}
+        pairwise = PairwiseStep(batch_size=6, max_steps=8)
+        metric = MetricStep(9, mine_swapped, RankedListLoss(10.5, 1.5, 12.5, "literal", True), "raw", 7, 8)
+        assert passed["steps"] == [pairwise, metric, JointStep(pairwise, metric)] * 3
+        assert passed["learning_rate"] == 0.5
+        assert passed["optimizer_state"] == "separate"
+        assert passed["hooks"] == [print]
+        assert passed["n_networks"] == len(passed["seeds"]) == len(passed["rng_states"]) == 2
+
+        small(metric_loss=null_loss, miner="signed", progress=True).fit(split.X_train, split.y_train)
+        assert passed["steps"][1].metric_loss is null_loss
+        assert passed["steps"][1].mine.keywords == {"mode": "signed"}
+        assert len(passed["hooks"]) == 1
+
+    def test_number_of_epochs_and_estimates_for_the_unlabeled(self, split, fitted):
+        assert fitted.n_iter_ == fitted.n_epochs_ == 2
+        unlabeled = split.y_train.isna().to_numpy()
+        assert_allclose(fitted.transduction_, fitted.predict(split.X_train[unlabeled]), rtol=1e-12)
+        order = np.random.default_rng(0).permutation(len(split.y_train))
+        mixed = small().fit(split.X_train.iloc[order], split.y_train.iloc[order])
+        rows = split.X_train.iloc[order][split.y_train.iloc[order].isna()]
+        assert_allclose(mixed.transduction_, mixed.predict(rows), rtol=1e-12)
+        assert small().fit(split.X_labeled, split.y_labeled).transduction_.shape == (0,)
+
+
+class TestSeveralNetworks:
+    @pytest.fixture
+    def three(self, split):
+        return small(n_networks=3).fit(split.X_train, split.y_train)
+
+    def test_the_first_is_the_only_one(self, three, fitted, split):
+        assert len(three.networks_) == 3
+        for a, b in zip(three.network_.parameters(), fitted.network_.parameters(), strict=True):
+            assert_allclose(a.detach(), b.detach(), atol=1e-5)
+        assert not np.allclose(three.predict(split.X_test), fitted.predict(split.X_test), rtol=1e-3)
+
+    def test_are_those_of_three_fits(self, three, split):
+        rng = np.random.RandomState(0)
+        singles = [small(random_state=rng).fit(split.X_train, split.y_train) for _ in range(3)]
+        X = split.X_test
+        assert_allclose(three.predict(X), np.mean([m.predict(X) for m in singles], axis=0), rtol=1e-4)
+        assert_allclose(
+            three.pairwise_difference(X[:5], X[:3]),
+            np.mean([m.pairwise_difference(X[:5], X[:3]) for m in singles], axis=0),
+            atol=1e-3,
+        )
+        assert_allclose(three.transform(X), np.hstack([m.transform(X) for m in singles]), atol=1e-4)
+        assert three.get_feature_names_out().shape == (24,)
+        assert_allclose(three.transduction_, three.predict(split.X_unlabeled), rtol=1e-12)
+        losses = three.history_.groupby("network")["loss"].apply(list)
+        assert_allclose(losses.tolist(), [m.history_["loss"].tolist() for m in singles], rtol=1e-4)
+
+    def test_same_seed_same_bits(self, three, split):
+        again = small(n_networks=3).fit(split.X_train, split.y_train)
+        assert_array_equal(again.predict(split.X_test), three.predict(split.X_test))
+        pd.testing.assert_frame_equal(
+            again.history_.drop(columns="seconds"), three.history_.drop(columns="seconds")
+        )
+
+    def test_copies(self, three, split):
+        loaded = pickle.loads(pickle.dumps(three))
+        assert_array_equal(loaded.predict(split.X_test), three.predict(split.X_test))
+        assert not hasattr(clone(three), "networks_")
+
+    def test_validation_and_callback_see_each(self, split):
+        rows = []
+        model = small(n_networks=2, callback=lambda network, row: rows.append((network, row)))
+        model.fit(split.X_train, split.y_train, split.X_test, split.y_test)
+        assert [network for network, _ in rows] == model.networks_ * 4
+        assert model.history_["validation_mae"].nunique() == 8
+
+    def test_warm_start(self, split):
+        model = small(n_networks=2, warm_start=True, learning_rate=1e-9).fit(split.X_train, split.y_train)
+        before = model.predict(split.X_test)
+        assert_allclose(model.fit(split.X_train, split.y_train).predict(split.X_test), before, rtol=1e-3)
+        with pytest.raises(ValueError, match="n_networks must stay 2 for a warm start, got 3"):
+            model.set_params(n_networks=3).fit(split.X_train, split.y_train)
+
+    def test_a_failed_fit_leaves_none_behind(self, split):
+        model = small(n_networks=2).fit(split.X_train, split.y_train)
+        with pytest.raises(ValueError, match="contains NaN"):
+            model.fit(split.X_train, split.y_train, split.X_test, split.y_test * np.nan)
+        with pytest.raises(NotFittedError):
+            model.predict(split.X_test)
+
+
+class TestSideBySide:
+    def test_equal_single_fits(self):
+        splits = [split_dataset(load_dataset("boston"), 15, 40, seed) for seed in range(3)]
+        together = [small(random_state=seed, n_networks=1 + 1) for seed in range(3)]
+        assert fit_side_by_side(together, [(s.X_train, s.y_train) for s in splits]) == together
+        for seed, (model, split) in enumerate(zip(together, splits, strict=True)):
+            alone = small(random_state=seed, n_networks=2).fit(split.X_train, split.y_train)
+            assert_allclose(model.predict(split.X_test), alone.predict(split.X_test), rtol=1e-4)
+            assert (model.n_labeled_, model.n_unlabeled_) == (15, 40)
+
+    def test_parameters_must_be_the_same(self, split):
+        models = [small(random_state=0), small(random_state=1, k=3)]
+        with pytest.raises(ValueError, match="k must be the same in all models, got 3"):
+            fit_side_by_side(models, [(split.X_train, split.y_train)] * 2)
+
+    def test_a_mistake_in_one_set_is_found_before_any_is_trained(self, split, monkeypatch):
+        monkeypatch.setattr(dmls2r_lite.fitting, "train_side_by_side", lambda *_, **__: pytest.fail("begun"))
+        bad = split.y_train * np.nan
+        with pytest.raises(ValueError, match="y must hold at least 2 targets"):
+            fit_side_by_side([small(), small()], [(split.X_train, split.y_train), (split.X_train, bad)])
+
+
+class Returns(nn.Module):
+    """Whatever a function makes of the input."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+        self.weight = nn.Parameter(torch.ones(()))
+
+    def forward(self, *inputs):
+        return self.function(*inputs)
+
+
+class BadScores(LinearPairHead):
+    def scores(self, z):
+        g, h = super().scores(z)
+        return g + 1, h
+
+
+class TestProbes:
+    """Mistakes in an encoder or a head of one's own are named before training."""
+
+    @pytest.fixture(autouse=True)
+    def no_training(self, monkeypatch):
+        monkeypatch.setattr(dmls2r_lite.fitting, "train_side_by_side", lambda *_, **__: pytest.fail("begun"))
+
+    @pytest.mark.parametrize(
+        ("encoder", "message"),
+        [
+            (
+                nn.Linear(7, 3),
+                r"encoder must map 2 samples of shape \(13,\) to a tensor \(2, n_codes\), got Runt",
+            ),
+            (Returns(lambda x: x.sum(dim=1)), r"got shape \(2,\)"),
+            (Returns(lambda x: x[:1]), r"got shape \(1, 13\)"),
+            (Returns(lambda x: x[:, None]), r"got shape \(2, 1, 13\)"),
+            (Returns(lambda x: x.tolist()), "got list"),
+            (Returns(lambda x: (x, x)), "got tuple"),
+            (Returns(lambda x: x.long()), r"got torch\.int64 on cpu"),
+            (Returns(lambda x: x.double()), r"got torch\.float64 on cpu"),
+            (Returns(lambda x: x.to("meta")), r"got torch\.float32 on meta"),
+            (
+                nn.Linear(13, 3, device="meta"),
+                "encoder must hold its weights, got one whose .* on the meta device",
+            ),
+        ],
+    )
+    def test_encoder(self, encoder, message, split):
+        with pytest.raises(ValueError, match=message):
+            small(encoder=encoder).fit(split.X_train, split.y_train)
+
+    @pytest.mark.parametrize(
+        ("head", "message"),
+        [
+            (
+                LinearPairHead(5),
+                r"head must map two batches of codes \(2, 8\) to a tensor \(2,\), got RuntimeError",
+            ),
+            (LinearPairHead(8, n_targets=2), r"to a tensor \(2,\), got shape \(2, 2\)"),
+            (nn.Bilinear(8, 8, 1), r"to a tensor \(2,\), got shape \(2, 1\)"),
+            (Returns(lambda a, b: 0.0), "got float"),
+            (Returns(lambda a: a.sum(dim=1)), "got TypeError"),
+            (BadScores(8), r"head must have a method scores with head\(z_i, z_j\) == g_i \+ h_j, or none"),
+        ],
+    )
+    def test_head(self, head, message, split):
+        with pytest.raises(ValueError, match=message):
+            small(head=head).fit(split.X_train, split.y_train)
+
+    def test_images_of_another_shape(self):
+        encoder = nn.Sequential(nn.Conv2d(3, 2, 3), nn.Flatten())
+        with pytest.raises(
+            ValueError, match=r"encoder must map 2 samples of shape \(1, 6, 6\) .* got RuntimeError"
+        ):
+            small(encoder=encoder).fit(np.zeros((8, 1, 6, 6)), [0.0, 1, 2, *[np.nan] * 5])
+
+
+class TestBatchNorm:
+    """A batch of one has no variance."""
+
+    @staticmethod
+    def encoder():
+        return nn.Sequential(nn.Linear(13, 8), nn.BatchNorm1d(8), nn.ReLU())
+
+    @pytest.mark.parametrize("size", [1, 2, 7, 14])
+    def test_a_last_batch_of_one_anchor(self, size, split):
+        message = f"anchor_batch_size must not leave a batch of one, .* got {size} for 15; try {size + 1}"
+        with pytest.raises(ValueError, match=message):
+            small(encoder=self.encoder(), anchor_batch_size=size).fit(split.X_train, split.y_train)
+
+    @pytest.mark.parametrize("size", [None, 3, 4, 15, 16, 100])
+    def test_other_batches(self, size, split):
+        model = small(encoder=self.encoder(), anchor_batch_size=size).fit(split.X_train, split.y_train)
+        assert np.isfinite(model.predict(split.X_test)).all()
+
+    @pytest.mark.parametrize(
+        ("size", "fits"), [(11, False), (1, False), (10, True), (None, True), (32, True)]
+    )
+    def test_pairs_in_a_head(self, size, fits, split):
+        class Head(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm, self.linear = nn.BatchNorm1d(16), nn.Linear(16, 1)
+
+            def forward(self, a, b):
+                return self.linear(self.norm(torch.cat([a, b], dim=1))).squeeze(1)
+
+        model = small(head=Head(), pair_batch_size=size, max_steps_per_epoch=100, k=3)
+        if fits:
+            model.fit(split.X_train, split.y_train)
+        else:
+            with pytest.raises(
+                ValueError, match=f"pair_batch_size must not leave a batch of one.* got {size} for 210"
+            ):
+                model.fit(split.X_train, split.y_train)
 
 
 class TestNetwork:

@@ -62,7 +62,7 @@ class TestLabeledKFold:
         assert [test.tolist() for _, test in LabeledKFold(2, random_state=0).split(y, y)] == [[2], [0]]
 
     def test_errors(self, split):
-        with pytest.raises(ValueError, match="n_splits == 1, must be >= 2"):
+        with pytest.raises(ValueError, match="n_splits must be an integer of 2 or more, got 1"):
             LabeledKFold(1)
         with pytest.raises(ValueError, match="n_splits must not exceed the number of labels, 15, got 16"):
             next(LabeledKFold(16).split(split.X_train, split.y_train))

@@ -17,6 +17,7 @@ from dmls2r_lite.miner import mine
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
 from dmls2r_lite.rivals.placebos import mine_random, mine_swapped, null_loss
 from dmls2r_lite.schedules import SCHEDULES, alternate
+from dmls2r_lite.training import MetricStep, Orders, TrainingSet, descend, plan
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 N, M = 7, 12
@@ -542,3 +543,89 @@ def test_without_unlabeled_samples_joint_epochs_are_skipped(data):
     history = train(network, x, y, u[:0], n_epochs=2, schedule=SCHEDULES["joint"])
     assert history["skipped"].tolist() == ["no unlabeled samples"] * 2
     assert same_bits(weights(network), weights(make_network()))
+
+
+class TestLossOfOnesOwn:
+    """A loss with continuous labels: the log-ratio loss (Kim et al. 2019) on what a batch holds."""
+
+    @staticmethod
+    def log_ratio(batch):
+        d = torch.cat([batch.d_positives, batch.d_negatives], dim=1).abs()
+        z = (batch.anchors[:, None] - torch.cat([batch.positives, batch.negatives], dim=1)).square().sum(-1)
+        logs = z.log() - d.log()
+        return (logs[:, :, None] - logs[:, None, :]).square().mean()
+
+    @staticmethod
+    def log_ratio_by_loops(z_anchors, z_samples, differences):
+        terms = []
+        for anchor, samples, d in zip(z_anchors, z_samples, differences, strict=True):
+            for z_i, d_i in zip(samples, d, strict=True):
+                for z_j, d_j in zip(samples, d, strict=True):
+                    ratio = ((anchor - z_i) ** 2).sum() / ((anchor - z_j) ** 2).sum()
+                    terms.append((ratio.log() - (d_i.abs() / d_j.abs()).log()) ** 2)
+        return sum(terms) / len(terms)
+
+    def test_equals_loops_on_the_networks_codes_and_estimates(self, data):
+        x, y, u = data
+        network = make_network()
+        step = MetricStep(k=2, metric_loss=self.log_ratio, embedding="raw")
+        training_set = TrainingSet(x, y, u)
+        ((anchors, x_mined),) = step.batches(network, training_set, Orders.from_seed(0))
+        loss = step.loss(network, training_set, anchors, x_mined)
+        positives, negatives = mine(network, x, u, 2)
+        mined = torch.cat([positives, negatives], dim=1)[anchors]
+        f = naive.pair_function(network)
+        differences = [[f(x[a], u[row]).detach() for row in mined[at]] for at, a in enumerate(anchors)]
+        z = network.encoder(u[mined.flatten()]).unflatten(0, mined.shape)
+        looped = self.log_ratio_by_loops(network.encoder(x[anchors]), z, differences)
+        assert_close(loss, looped, **EXACT)
+        encoder = list(network.encoder.parameters())
+        gradients = [torch.autograd.grad(value, encoder) for value in (loss, looped)]
+        assert_close(*gradients, **EXACT)
+
+    def test_batch_holds_the_targets_of_its_anchors(self, data):
+        x, y, u = data
+        seen = []
+
+        def spy(batch):
+            seen.append(batch)
+            return null_loss(batch)
+
+        train(make_network(), x, y, u, n_epochs=1, k=3, metric_loss=spy, anchor_batch_size=4,
+              schedule=SCHEDULES["sequential_metric_first"], optimizer_state="separate")  # fmt: skip
+        assert sorted(torch.cat([batch.y for batch in seen]).tolist()) == sorted(y.tolist())
+        network = make_network()
+        for batch in seen:
+            for place, target in enumerate(batch.y):
+                anchor = x[y == target]
+                assert_close(batch.anchors[place], network.embed(anchor)[0])
+                size = batch.d_positives[place].abs()
+                assert (size.diff() >= 0).all()  # mined by it, smallest first
+                assert not size.requires_grad
+        assert seen[0].d_negatives.shape == (4, 3)
+
+    def test_trains(self, data):
+        history = train(make_network(), *data, n_epochs=10, k=2, metric_loss=self.log_ratio)
+        losses = history.query("step == 'metric'")["loss"]
+        assert losses.iloc[-1] < losses.iloc[0]
+
+
+def test_descend_takes_a_step_for_each_loss():
+    weight = nn.Parameter(torch.tensor([1.0, -2.0], dtype=torch.float64))
+    seen = []
+
+    def losses():
+        for _ in range(3):
+            seen.append(weight.detach().clone())
+            yield (weight**2).sum()
+
+    returned = descend(losses(), torch.optim.SGD([weight], lr=0.25))
+    assert [values.tolist() for values in seen] == [[1.0, -2.0], [0.5, -1.0], [0.25, -0.5]]
+    assert returned.tolist() == [5.0, 1.25, 0.3125]
+    assert weight.tolist() == [0.125, -0.25]
+
+
+@pytest.mark.parametrize("names", [[], ["pairwise", "triplet"]])
+def test_plan_refuses_unknown_steps(names):
+    with pytest.raises(ValueError, match=r"schedule must give one or more of 'pairwise', 'metric'"):
+        plan(lambda n_epochs: names, 3)

@@ -208,10 +208,10 @@ def benchmark(
 
     It may be stopped at any moment: the same command does the rest. `dmls2r tables` shows the results.
     """
+    from ..rules import check_rules
     from ..study.benchmark import BENCHMARK_DATASETS, run_benchmark
 
-    if jobs == 0:
-        raise click.ClickException("--jobs must be 1 or more, or -1, got 0")
+    _or_fail(check_rules, {"--jobs": jobs})
     if quick:
         n_labeled, seeds = n_labeled or (20,), min(seeds, 3)
     progress = _or_fail(

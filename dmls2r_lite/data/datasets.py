@@ -12,6 +12,7 @@ from typing import Literal
 import pandas as pd
 from pandas.api import types
 
+from ..rules import check_rules
 from .catalog import DATASETS, SENTINEL
 from .preparing import describe_columns
 from .reading import check_drop_columns, read_table, table_name
@@ -106,8 +107,7 @@ def load_dataset(
     OSError
         If a file is missing, may not be read or cannot be downloaded.
     """
-    if missing not in ("drop", "as_published"):
-        raise ValueError(f"missing must be 'drop' or 'as_published', got {missing!r}")
+    check_rules({"missing": missing})
     if isinstance(drop_columns, str):
         raise TypeError(f"drop_columns must be a list of names, got {drop_columns!r}")
     known = DATASETS.get(str(name))

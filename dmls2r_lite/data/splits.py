@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import check_scalar
 
 from ..base import make_scaler
+from ..rules import check_rules
 from .datasets import Dataset
 from .preparing import make_preprocessor, needs_preprocessing
 
@@ -98,13 +97,9 @@ def split_dataset(
     TypeError, ValueError
         If an argument is of the wrong type or out of range.
     """
-    check_scalar(n_labeled, "n_labeled", numbers.Integral, min_val=2)
-    check_scalar(n_unlabeled, "n_unlabeled", numbers.Integral, min_val=0)
-    check_scalar(seed, "seed", numbers.Integral, min_val=0)
+    check_rules({"n_labeled": n_labeled, "n_unlabeled": n_unlabeled, "seed": seed, "scale_on": scale_on})
     n_labeled, n_unlabeled, seed = int(n_labeled), int(n_unlabeled), int(seed)  # NumPy's narrow ones overflow
     check_split_sizes(dataset, n_labeled, n_unlabeled)
-    if scale_on not in ("train", "all", "none"):
-        raise ValueError(f"scale_on must be 'train', 'all' or 'none', got {scale_on!r}")
     order = np.random.default_rng(seed).permutation(len(dataset.target))
     is_known = dataset.target.notna().to_numpy()[order]
     if is_known.all():

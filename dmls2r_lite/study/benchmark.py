@@ -21,6 +21,7 @@ from sklearn.base import RegressorMixin
 from ..data.catalog import DATASETS
 from ..data.datasets import Dataset, load_dataset
 from ..data.splits import check_split_sizes
+from ..rules import check_rules
 from .trials import run_seeds
 
 if TYPE_CHECKING:
@@ -153,9 +154,9 @@ def run_benchmark(
     for name in datasets:
         if name not in known_datasets:
             raise ValueError(f"datasets must be among {', '.join(known_datasets)}, got {name!r}")
-    for n in n_labeled or ():
-        if n < 3:
-            raise ValueError(f"n_labeled must be 3 or more, for three nearest neighbours, got {n}")
+    for n in n_labeled or ():  # three nearest neighbours need three labels
+        check_rules({"n_labeled": n}, at_least={"n_labeled": 3})
+    check_rules({"n_jobs": n_jobs})
     loaded = {name: load_benchmark_dataset(name) for name in datasets}
     cells = [
         (dataset, method, n, seed)

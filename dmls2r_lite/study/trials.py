@@ -57,7 +57,8 @@ def run_trials(
         for n in n_labeled
         for name, method in methods.items()
     )
-    return pd.DataFrame([row for rows in parts for row in rows])
+    of_each_n = [parts[start : start + len(methods)] for start in range(0, len(parts), len(methods))]
+    return pd.DataFrame([row for rows in of_each_n for of_seed in zip(*rows, strict=True) for row in of_seed])
 
 
 def run_trial(

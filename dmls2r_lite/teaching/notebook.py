@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import numbers
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -14,18 +12,9 @@ from IPython.display import display
 
 from ..data.datasets import Dataset, load_dataset
 from ..data.splits import check_split_sizes
+from ..rules import RULES, check_not_above, check_rules
 
 RESULTS_MIME = "application/vnd.dmls2r.results+json"
-
-_AT_LEAST = {
-    "n_labeled": 2, "n_unlabeled": 0, "seed": 0, "n_seeds": 2, "n_repeats": 2, "k": 1, "n_epochs": 1,
-}  # fmt: skip
-_AT_MOST = 2**31  # seeds count up from here, and NumPy's legacy generators end at 2**32
-_NUMBERS = ("boundary", "margin", "temperature")
-_CHOICES = {
-    "mining_mode": ("absolute", "signed"),
-    "method": ("DML-S2R", "step 1", "3-NN", "ridge", "extra trees"),
-}
 
 
 def check_parameters(
@@ -90,8 +79,7 @@ def check_parameters(
     if "n_unlabeled" in parameters:
         n_unlabeled = parameters["n_unlabeled"] or data.n_unlabeled
         check_split_sizes(data, parameters.get("n_labeled", 2), n_unlabeled)
-        if parameters.get("k", 1) > n_unlabeled:
-            raise ValueError(f"k must not exceed n_unlabeled, {n_unlabeled}, got {parameters['k']}")
+        check_not_above("k", parameters.get("k", 1), n_unlabeled, "n_unlabeled")
     elif data.target.notna().all():  # else the unlabeled samples are those without a target
         check_split_sizes(data, parameters.get("n_labeled", 2), 0)
     return data
@@ -105,34 +93,14 @@ def check_values(**parameters: Any) -> None:
     TypeError, ValueError
         As there.
     """
-    for name, value in parameters.items():
-        if name in _AT_LEAST:
-            _check_number(name, value, numbers.Integral, "an integer")
-            if value < _AT_LEAST[name]:
-                raise ValueError(f"{name} must be {_AT_LEAST[name]} or more, got {value}")
-            if value > _AT_MOST:
-                raise ValueError(f"{name} must be {_AT_MOST} or less, got {value}")
-        elif name in _NUMBERS:
-            _check_number(name, value, numbers.Real, "a finite number")
-        elif name in _CHOICES:
-            if value not in _CHOICES[name]:
-                raise ValueError(f"{name} must be one of {', '.join(_CHOICES[name])}, got {value!r}")
-        else:
+    for name in parameters:
+        if name not in RULES:
             raise TypeError(f"unknown parameter {name!r}")
-    boundary, margin = parameters.get("boundary", math.inf), parameters.get("margin", 0)
-    if boundary <= 0:
-        raise ValueError(f"boundary must be above 0, got {boundary}")
-    if not 0 <= margin <= boundary:
-        raise ValueError(f"margin must be between 0 and boundary, {boundary}, got {margin}")
+    check_rules(parameters)
 
 
 def _split(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip())
-
-
-def _check_number(name: str, value: Any, kind: Any, wording: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(float(value)):
-        raise TypeError(f"{name} must be {wording}, got {value!r}")
 
 
 def record_results(**results: float | int | str) -> None:

@@ -184,14 +184,14 @@ class TestScaling:
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"n_labeled": 1}, ValueError, "n_labeled == 1, must be >= 2"),
-        ({"n_labeled": 2.5}, TypeError, "n_labeled must be an instance of int"),
-        ({"n_unlabeled": -1}, ValueError, "n_unlabeled == -1, must be >= 0"),
+        ({"n_labeled": 1}, ValueError, "n_labeled must be an integer of 2 or more, got 1"),
+        ({"n_labeled": 2.5}, TypeError, "n_labeled must be an integer of 2 or more, got 2.5"),
+        ({"n_unlabeled": -1}, ValueError, "n_unlabeled must be an integer of 0 or more, got -1"),
         ({"n_unlabeled": "3"}, TypeError, "n_unlabeled must be an instance of int"),
-        ({"seed": -1}, ValueError, "seed == -1, must be >= 0"),
-        ({"seed": None}, TypeError, "seed must be an instance of int"),
+        ({"seed": -1}, ValueError, "seed must be an integer from 0 to 2147483648, got -1"),
+        ({"seed": None}, TypeError, "seed must be an integer from 0 to 2147483648, got None"),
         ({"n_unlabeled": 3}, ValueError, "must be below 5, the number of rows of five, .*; got 2 \\+ 3"),
-        ({"scale_on": "test"}, ValueError, "scale_on must be 'train', 'all' or 'none', got 'test'"),
+        ({"scale_on": "test"}, ValueError, "scale_on must be one of 'train', 'all', 'none', got 'test'"),
     ],
 )
 def test_split_errors(five_rows, change, error, message):
@@ -323,7 +323,7 @@ class TestFiles:
         assert (data.target_label, data.unit) == (target, "units of the target")
 
     def test_missing_is_checked(self):
-        with pytest.raises(ValueError, match="missing must be 'drop' or 'as_published', got 'keep'"):
+        with pytest.raises(ValueError, match="missing must be one of 'drop', 'as_published', got 'keep'"):
             load_dataset("toy", missing="keep")
 
     def test_another_target_of_a_bundled_table(self):

@@ -19,6 +19,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.utils.estimator_checks import check_estimator
 
 from dmls2r_lite.data import split_dataset
+from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.study import benchmark
 from dmls2r_lite.study.benchmark import (
     AS_PUBLISHED,
@@ -30,7 +31,7 @@ from dmls2r_lite.study.benchmark import (
     run_benchmark,
     shipped_trials,
 )
-from dmls2r_lite.study.trials import fit_with_seed, run_trials
+from dmls2r_lite.study.trials import fit_with_seed, run_trial, run_trials
 
 FAST = ("median", "3-NN", "ridge")
 SECONDS = ["fit_seconds", "predict_seconds", "finished"]
@@ -55,7 +56,8 @@ class TestRunBenchmark:
         toy = load_benchmark_dataset("toy")
         expected = run_trials(toy, {name: all_methods()[name] for name in FAST}, [5, 10], 200, range(3))
         columns = [*KEY, "mae", "rmse", "n_unlabeled", "n_test"]
-        pd.testing.assert_frame_equal(trials[columns], expected[columns], rtol=1e-5)
+        by_key = [table[columns].sort_values(KEY, ignore_index=True) for table in (trials, expected)]
+        pd.testing.assert_frame_equal(*by_key, rtol=1e-5)
         assert re.fullmatch(r"dmls2r-lite \S+; numpy \S+; scikit-learn \S+; torch \S+", trials["versions"][0])
 
     def test_only_the_rest_is_done(self, tmp_path):
@@ -103,8 +105,27 @@ class TestRunBenchmark:
 
     def test_joblib_decides_where_trials_run(self, tmp_path):
         with joblib.parallel_config(backend="threading", n_jobs=2):
-            assert len(list(run_benchmark(tmp_path, ["toy"], ["median"], [5], range(4)))) == 5
-        assert read_trials(tmp_path)["seed"].sort_values().tolist() == [0, 1, 2, 3]
+            left = list(run_benchmark(tmp_path, ["toy"], ["median"], [5, 6], range(4)))
+        assert left == [8, 4, 0]  # a cell at a time
+        trials = read_trials(tmp_path)
+        assert trials.groupby("n_labeled")["seed"].apply(list).to_dict() == {5: [0, 1, 2, 3], 6: [0, 1, 2, 3]}
+
+    def test_networks_of_a_cell_are_trained_side_by_side(self, tmp_path, monkeypatch):
+        sizes = []
+        whole = DMLS2RRegressor.fit_side_by_side
+        monkeypatch.setattr(
+            DMLS2RRegressor,
+            "fit_side_by_side",
+            staticmethod(lambda models, sets: (sizes.append(len(models)), whole(models, sets))[1]),
+        )
+        options = {"datasets": ["toy"], "methods": ["DML-S2R", "placebo random"], "n_labeled": [5]}
+        trials, _ = run(tmp_path, **options, seeds=range(3))
+        assert sizes == [3, 3]
+        toy = load_benchmark_dataset("toy")
+        methods = {name: all_methods()[name] for name in options["methods"]}
+        alone = [run_trial(toy, name, methods[name], 5, 200, seed) for name in methods for seed in range(3)]
+        by_key = [t.sort_values(KEY, ignore_index=True)["mae"] for t in (trials, pd.DataFrame(alone))]
+        pd.testing.assert_series_equal(*by_key, rtol=0.02)  # rounding grows while float32 weights move
 
     def test_a_dask_cluster_gives_the_same(self, tmp_path):
         distributed = pytest.importorskip("distributed")
@@ -141,7 +162,7 @@ class TestRunBenchmark:
         [
             ({"datasets": ["nix"]}, "datasets must be among boston, .*, got 'nix'"),
             ({"methods": ["median", "nix"]}, "methods must be among 'DML-S2R', .*, got 'nix'"),
-            ({"n_labeled": [10, 2]}, "n_labeled must be 3 or more, for three nearest neighbours, got 2"),
+            ({"n_labeled": [10, 2]}, "n_labeled must be an integer of 3 or more, got 2"),
             ({"n_labeled": [300]}, "n_labeled \\+ n_unlabeled must be below 400"),
         ],
     )
@@ -180,8 +201,8 @@ import sys
 from pathlib import Path
 from dmls2r_lite.study.benchmark import run_benchmark
 if __name__ == "__main__":
-    options = {"datasets": ["toy"], "methods": ("median", "3-NN", "ridge"), "n_labeled": [5, 10]}
-    for left in run_benchmark(Path(sys.argv[1]), **options, seeds=range(50), n_jobs=2):
+    options = {"datasets": ["toy"], "methods": ("median", "3-NN", "ridge"), "n_labeled": range(5, 30)}
+    for left in run_benchmark(Path(sys.argv[1]), **options, seeds=range(4), n_jobs=2):
         pass
 """
 
@@ -209,7 +230,7 @@ def lines_of(path):
 
 
 def run_fast_methods(folder):
-    return run(folder, datasets=["toy"], methods=FAST, n_labeled=[5, 10], seeds=range(50))
+    return run(folder, datasets=["toy"], methods=FAST, n_labeled=range(5, 30), seeds=range(4))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills process groups")

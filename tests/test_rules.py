@@ -1,0 +1,115 @@
+"""The one table of parameters: what it allows, what it refuses, and that everybody asks it."""
+
+import inspect
+import re
+
+import numpy as np
+import pytest
+from torch import nn
+
+from dmls2r_lite.estimators import DMLS2RRegressor
+from dmls2r_lite.rivals.coreg import COREGRegressor
+from dmls2r_lite.rivals.mssr import MSSRRegressor
+from dmls2r_lite.rivals.twins import MLPRegressor
+from dmls2r_lite.rules import RULES, SCHEDULE_NAMES, ParameterError, check_not_above, check_rules
+from dmls2r_lite.schedules import SCHEDULES
+
+GOOD = {
+    "n_labeled": [2, 10**6, np.int8(3)],
+    "seed": [0, 2**31],
+    "n_jobs": [None, -1, 1, 8],
+    "hidden_sizes": [(1,), [100, 100], (np.int64(5),)],
+    "encoder": [None, nn.Linear(1, 1)],
+    "schedule": [*SCHEDULE_NAMES, lambda n_epochs: ["pairwise"]],
+    "learning_rate": [1e-9, 1, np.float32(0.5)],
+    "pair_batch_size": [None, 1, 10**9],
+    "warm_start": [True, False, np.True_],
+    "early_stopping": [None, "held_out"],
+    "similar_targets": [0, 1, 0.3],
+    "max_rounds": [0, 3],
+    "temperature": [-0.5, 0, 1e6],
+    "p": [(1, 2), [2.0, 5.5]],
+}
+BAD = {
+    "n_labeled": [1, 0, -1, 2.0, "2", None, True, np.nan],
+    "seed": [-1, 2**31 + 1, 1.0, "0"],
+    "n_jobs": [0, -2, 1.5, "2"],
+    "hidden_sizes": [(), 0, 100, "100", (1.5,), (100, 0), None, [True], np.array([3])],
+    "encoder": ["mlp", nn.Linear, 3],
+    "schedule": ["alternating", None, 3, np.array(["alternate"]), np.arange(3)],
+    "learning_rate": [0, -1, np.inf, np.nan, "fast", None, np.array([0.1])],
+    "pair_batch_size": [0, 1.5, "32", np.inf],
+    "warm_start": [1, 0, "yes", None],
+    "early_stopping": [False, "yes", 3],
+    "similar_targets": [-0.1, 1.1, np.nan, "0.3"],
+    "max_rounds": [-1, 1.0],
+    "temperature": [np.inf, np.nan, "10", None],
+    "margin": [0, -1, np.nan, np.inf, "1"],
+    "p": [(2,), (0.5, 2), 2, "25", (1, np.nan)],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name in GOOD for value in GOOD[name]])
+def test_allowed(name, value):
+    check_rules({name: value})
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name in BAD for value in BAD[name]])
+def test_refused(name, value):
+    message = f"{name} must be {RULES[name].allowed}, got {value!r}"
+    for kind in (ValueError, TypeError, ParameterError):
+        with pytest.raises(kind, match=f"^{re.escape(message)}$"):
+            check_rules({name: value})
+
+
+@pytest.mark.parametrize("margin", [0, 0.4, 1.2])
+def test_margin_up_to_the_boundary(margin):
+    check_rules({"boundary": 1.2, "margin": margin})
+
+
+@pytest.mark.parametrize("margin", [-0.1, 1.3, np.nan, "0.4", None])
+def test_margin_beyond_the_boundary(margin):
+    with pytest.raises(ValueError, match=f"margin must be a number from 0 to boundary, 1.2, got {margin!r}"):
+        check_rules({"margin": margin, "boundary": 1.2})
+
+
+def test_a_bad_boundary_is_named_first():
+    with pytest.raises(ValueError, match="boundary must be a finite number above 0, got 0"):
+        check_rules({"boundary": 0, "margin": 0.4})
+
+
+def test_larger_than_the_table_asks():
+    with pytest.raises(ValueError, match="n_labeled must be an integer of 3 or more, got 2"):
+        check_rules({"n_labeled": 2}, at_least={"n_labeled": 3})
+    check_rules({"k": 1}, at_least={"n_labeled": 3})
+
+
+def test_not_above():
+    check_not_above("k", 5, 5, "the number of unlabeled samples")
+    with pytest.raises(ValueError, match="k must not exceed the number of unlabeled samples, 5, got 6"):
+        check_not_above("k", 6, 5, "the number of unlabeled samples")
+
+
+def test_names_without_a_rule_are_left_alone():
+    check_rules({"dataset": object()})
+
+
+def test_names_of_schedules_are_those_there_are():
+    assert tuple(SCHEDULES) == SCHEDULE_NAMES
+
+
+@pytest.mark.parametrize("estimator", [DMLS2RRegressor, MSSRRegressor, MLPRegressor, COREGRegressor])
+def test_every_parameter_of_every_estimator_has_a_rule(estimator):
+    elsewhere = {
+        "device",
+        "random_state",
+        "progress",
+    }  # PyTorch and scikit-learn know; anything is true or not
+    names = set(inspect.signature(estimator).parameters) - elsewhere
+    assert names <= set(RULES)
+    X, y = np.random.default_rng(0).uniform(size=(30, 2)), np.arange(30.0)
+    y[15:] = np.nan
+    for name in names:
+        for value in BAD.get(name, ["nonsense"]):
+            with pytest.raises(ValueError, match=f"^{name} must be"):
+                estimator(**{name: value}).fit(X, y)

@@ -1,0 +1,210 @@
+"""Networks side by side end where each would have ended alone."""
+
+import copy
+
+import naive
+import numpy as np
+import pytest
+import torch
+from naive import make_plan
+from torch import nn
+from torch.testing import assert_close
+
+from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
+from dmls2r_lite.rivals.placebos import mine_random, mine_swapped, null_loss
+from dmls2r_lite.schedules import SCHEDULES
+from dmls2r_lite.stacking import SideBySide, stack_modules
+from dmls2r_lite.training import Orders, TrainingSet, train, train_side_by_side
+
+N, M, D = 9, 30, 4
+SEEDS = (3, 4, 5)
+
+
+def log_ratio_loss(batch):
+    """A loss of one's own with continuous labels: see tests/test_training.py."""
+    d = torch.cat([batch.d_positives, batch.d_negatives], dim=1).abs() + 0.1
+    d = d if d.ndim == 2 else d.sum(dim=-1)
+    z = (batch.anchors[:, None] - torch.cat([batch.positives, batch.negatives], dim=1)).square().sum(-1) + 0.1
+    if len(z) < 1:  # what cannot be mapped over networks
+        raise AssertionError
+    return (z.log() - d.log()).var(dim=1).mean()
+
+
+ARMS = {
+    **{f"schedule {name}": {"schedule": schedule} for name, schedule in SCHEDULES.items()},
+    "placebo null": {"metric_loss": null_loss},
+    "placebo random": {"miner": mine_random},
+    "placebo swapped": {"miner": mine_swapped},
+    "own Adam": {"optimizer_state": "separate"},
+    "own Adam, placebo random": {"optimizer_state": "separate", "miner": mine_random},
+    "one batch": {"pair_batch_size": None},
+    "one batch, joint": {"pair_batch_size": None, "schedule": SCHEDULES["joint"]},
+    "few pairs at a time": {"pair_batch_size": 2, "max_steps_per_epoch": 7},
+    "few anchors at a time": {"anchor_batch_size": 4},
+    "raw codes": {"embedding": "raw", "boundary": 4.0, "margin": 2.0, "temperature": 1.0},
+    "literal weights with gradient": {"weighting": "literal", "weight_gradient": True},
+    "a loss of one's own": {"metric_loss": log_ratio_loss},
+}
+
+
+def make_networks(n_targets=None, encoder=None, head=None):
+    networks = []
+    for seed in SEEDS:
+        torch.manual_seed(seed)
+        own = encoder() if encoder else make_encoder(D, (16, 8))
+        networks.append(
+            SiameseNetwork(own, head() if head else LinearPairHead(8, n_targets=n_targets)).double()
+        )
+    return networks
+
+
+def make_data(n_targets=None):
+    sets = []
+    for seed in SEEDS:
+        generator = torch.Generator().manual_seed(seed)
+        x, u = (torch.rand(n, D, generator=generator, dtype=torch.float64) for n in (N, M))
+        y = x @ torch.rand(D, n_targets or 1, generator=generator, dtype=torch.float64)
+        sets.append(TrainingSet(x, y if n_targets else y[:, 0], u))
+    return sets
+
+
+def check_same(networks, data, **parameters):
+    """Train copies alone and side by side, and compare weights, losses and estimates."""
+    state = {name: parameters.pop(name) for name in ("optimizer_state",) if name in parameters}
+    steps = make_plan(**{"n_epochs": 3, "k": 4, **parameters})
+    alone, rng_states = copy.deepcopy(networks), []
+    histories_alone = []
+    for network, one, seed in zip(alone, data, SEEDS, strict=True):
+        torch.manual_seed(seed)
+        rng_states.append(torch.get_rng_state())
+        histories_alone.append(train(network, one, steps, seed=seed, **state))
+    before = torch.get_rng_state()
+    histories = train_side_by_side(networks, data, steps, seeds=SEEDS, rng_states=rng_states, **state)
+    assert torch.equal(torch.get_rng_state(), before)
+    for network, one, single, history, history_alone in zip(
+        networks, data, alone, histories, histories_alone, strict=True
+    ):
+        columns = ["epoch", "step", "n_steps", "skipped"]
+        assert history[columns].equals(history_alone[columns])
+        np.testing.assert_allclose(history["loss"], history_alone["loss"], rtol=1e-8)
+        for weight, expected in zip(network.parameters(), single.parameters(), strict=True):
+            assert_close(weight, expected, rtol=1e-8, atol=1e-8)
+            assert weight.untyped_storage().nbytes() == weight.nbytes  # no view of all networks' weights
+        estimates = [net.predict(one.x_unlabeled, one.x_labeled, one.y_labeled) for net in (network, single)]
+        assert_close(*estimates, rtol=1e-8, atol=1e-8)
+        assert not network.training
+
+
+def is_stacked(networks, data):
+    orders = [Orders.from_seed(seed) for seed in SEEDS]
+    return SideBySide(copy.deepcopy(networks), data, orders).stack is not None
+
+
+@pytest.mark.parametrize("n_targets", [None, 2])
+@pytest.mark.parametrize("arm", ARMS)
+def test_same_as_alone(arm, n_targets):
+    networks, data = make_networks(n_targets), make_data(n_targets)
+    assert is_stacked(networks, data)
+    check_same(networks, data, **ARMS[arm])
+
+
+class Dropout(nn.Sequential):
+    def __init__(self):
+        super().__init__(*make_encoder(D, (16, 8)), nn.Dropout(0.3))
+
+
+class Convolution(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Unflatten(1, (1, D)), nn.Conv1d(1, 2, 2), nn.Flatten(), nn.Linear(6, 8))
+
+
+class Normalized(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(D, 8), nn.BatchNorm1d(8), nn.ReLU())
+
+
+UNKNOWN = {
+    "dropout": {"encoder": Dropout},
+    "convolution": {"encoder": Convolution},
+    "BatchNorm": {"encoder": Normalized},
+    "MLP head": {"head": lambda: naive.MLPHead(8)},
+    "antisymmetric head": {"head": lambda: naive.AntisymmetricHead(8)},
+}
+
+
+@pytest.mark.parametrize("unknown", UNKNOWN)
+def test_what_cannot_be_stacked_is_trained_in_turns(unknown):
+    networks, data = make_networks(**UNKNOWN[unknown]), make_data()
+    assert not is_stacked(networks, data)
+    check_same(networks, data)
+
+
+def test_other_activations_and_codes_before_the_last_relu():
+    def encoder():
+        return nn.Sequential(nn.Linear(D, 10), nn.Tanh(), nn.Sequential(nn.Linear(10, 8), nn.Identity()))
+
+    networks = make_networks(encoder=encoder, head=lambda: LinearPairHead(8, nn.ReLU()))
+    assert is_stacked(networks, make_data())
+    check_same(networks, make_data())
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        [nn.Linear(2, 3), nn.Linear(2, 4)],
+        [nn.Linear(2, 3), nn.Sequential(nn.Linear(2, 3))],
+        [nn.Sequential(nn.Linear(2, 3)), nn.Sequential(nn.Linear(2, 3), nn.ReLU())],
+        [nn.Linear(2, 3, bias=False), nn.Linear(2, 3, bias=False)],
+        [nn.LayerNorm(2), nn.LayerNorm(2)],
+        [LinearPairHead(2, nn.Softmax(-1)), LinearPairHead(2, nn.Softmax(-1))],
+    ],
+)
+def test_modules_that_are_not_stacked(modules):
+    assert stack_modules(modules) is None
+
+
+def test_a_hook_on_a_layer_is_not_lost():
+    networks, calls = make_networks(), []
+    for network in networks:
+        network.encoder[0].register_forward_hook(lambda *_: calls.append(1))
+    assert not is_stacked(networks, make_data())
+
+
+def test_hooks_are_called_for_each_network():
+    networks, seen = make_networks(), []
+
+    def hook(network, row):
+        assert not network.training
+        seen.append((networks.index(network), row["step"], row["epoch"]))
+        row["seen"] = len(seen)
+
+    histories = train_side_by_side(
+        networks, make_data(), make_plan(n_epochs=1, k=2), seeds=SEEDS, hooks=[hook]
+    )
+    assert seen == [(place, step, 1) for step in ("pairwise", "metric") for place in range(3)]
+    assert [history["seen"].tolist() for history in histories] == [[1, 4], [2, 5], [3, 6]]
+
+
+def test_hooks_see_the_weights_of_their_network():
+    networks, weights = make_networks(), []
+    train_side_by_side(
+        networks, make_data(), make_plan(n_epochs=2, k=2), seeds=SEEDS,
+        hooks=[lambda network, row: weights.append(network.encoder[0].weight.detach().clone())],
+    )  # fmt: skip
+    assert len(weights) == 12
+    for place, network in enumerate(networks):
+        assert torch.equal(weights[9 + place], network.encoder[0].weight)
+        assert not torch.equal(weights[place], network.encoder[0].weight)
+
+
+@pytest.mark.parametrize("what", ["networks", "data", "seeds", "labels"])
+def test_what_does_not_fit_together(what):
+    networks, data, seeds = make_networks(), make_data(), list(SEEDS)
+    message = "networks, data and seeds must be as many, 1 or more"
+    if what == "labels":
+        data[1] = data[1]._replace(x_labeled=data[1].x_labeled[:-1], y_labeled=data[1].y_labeled[:-1])
+        message = "data must have the same number of labels"
+    else:
+        {"networks": networks, "data": data, "seeds": seeds}[what].pop()
+    with pytest.raises(ValueError, match=message):
+        train_side_by_side(networks, data, make_plan(n_epochs=1, k=2), seeds=seeds)
