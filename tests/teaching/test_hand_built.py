@@ -30,7 +30,7 @@ from dmls2r_lite.rivals.plain import plain_models
 from dmls2r_lite.schedules import alternate
 from dmls2r_lite.study.comparing import compare
 from dmls2r_lite.study.trials import fit_with_seed, predict_held_out
-from dmls2r_lite.training import train
+from dmls2r_lite.training import MetricStep, PairwiseStep, TrainingSet, plan, train
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
@@ -188,11 +188,11 @@ def test_alternate_training(seed: int) -> None:
         ours, adam, x_labeled, y_labeled, x_unlabeled, n_epochs=3, k=k, boundary=1.0, margin=0.3,
         temperature=5.0, seed=seed,
     )  # fmt: skip
-    history = train(
-        theirs, x_labeled, y_labeled, x_unlabeled, schedule=alternate, n_epochs=3, learning_rate=0.003,
-        optimizer_state="shared", pair_batch_size=32, max_steps_per_epoch=100, k=k, embedding="unit",
-        boundary=1.0, margin=0.3, temperature=5.0, weighting="ranked_list", seed=seed,
-    )  # fmt: skip
+    steps = plan(
+        alternate, 3, PairwiseStep(32, 100), MetricStep(k=k, metric_loss=RankedListLoss(1.0, 0.3, 5.0))
+    )
+    data = TrainingSet(x_labeled, y_labeled, x_unlabeled)
+    history = train(theirs, data, steps, learning_rate=0.003, seed=seed)
     np.testing.assert_allclose(losses, history["loss"])
     for mine, package in zip(ours.parameters(), theirs.parameters(), strict=True):
         torch.testing.assert_close(mine, package)
