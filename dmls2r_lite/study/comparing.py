@@ -77,7 +77,7 @@ def compare(trials: pd.DataFrame, method: str, reference: str, seed: int = 0) ->
     differences = wide[method] - wide[reference]
     if differences.isna().any() or differences.groupby("n_labeled").size().min() < 2:
         raise ValueError(f"{method!r} and {reference!r} must have run on the same 2 or more seeds")
-    rows = {}
+    rows: dict[Any, dict[str, Any]] = {}
     for n_labeled, values in differences.groupby("n_labeled"):
         if np.ptp(values) == 0:
             low = high = values.iloc[0]
@@ -139,8 +139,8 @@ def give_verdict(
        the placebo lacks need not be the cause. *hurt*: shown higher than the reference.
     3. *cannot tell*: all else. It does not mean that there is no effect.
 
-    If nothing differs from the reference, any cell gets another verdict than *cannot tell* with a
-    probability of `level` at most. Placebos need no correction for their number, since *all* must be passed.
+    If nothing differs from the reference, the chance that any cell gets another verdict than *cannot tell* is
+    `level` at most. Placebos need no correction for their number, since *all* must be passed.
 
     Parameters
     ----------
@@ -273,9 +273,7 @@ def _explain_doubt(row: Mapping[Any, Any], attainable: float, n_cells: int, leve
             "others, so neither side is shown."
         )
     if row["low"] <= 0 <= row["high"]:
-        return (
-            "The interval holds zero: no effect fits these splits, and so does every effect in the interval."
-        )
+        return "The interval holds zero: these splits agree with no effect, and with every effect in it."
     if row["p_value"] < level:
         return (
             "The interval leaves out zero, but the corrected p value says no, and it decides: among "
