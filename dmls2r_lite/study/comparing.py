@@ -87,7 +87,7 @@ def compare(trials: pd.DataFrame, method: str, reference: str, seed: int = 0) ->
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("n_labeled")
 
 
-def _test(differences: pd.Series) -> dict[str, float]:
+def _test(differences: pd.Series) -> dict[str, Any]:
     changed = differences[differences != 0].to_numpy()
     ranks = rankdata(np.abs(changed))
     return {
@@ -235,7 +235,7 @@ def _common(trials: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     return trials
 
 
-def _test_cells(trials: pd.DataFrame, method: str, reference: str) -> dict[Any, dict[str, float]]:
+def _test_cells(trials: pd.DataFrame, method: str, reference: str) -> dict[Any, dict[str, Any]]:
     """`compare_cells` without intervals, which take most of its time."""
     wide = trials.pivot(index=[*CELL, "seed"], columns="method", values="mae")
     differences = (wide[method] - wide[reference]).groupby(CELL)
