@@ -386,8 +386,8 @@ def trials_explorer(trials: pd.DataFrame, units: Mapping[str, str], start: Mappi
         worse = (told["verdict"] == HURT).sum()
         return (
             f"{method} has a mean MAE of {means[dataset, N, method]:.3g} ({units[dataset]}): shown better "
-            f"than {len(told) - worse}, worse than {worse} of {len(rows)} others, with each question's p values "
-            "corrected for all its cells. An interval is not corrected."
+            f"than {len(told) - worse}, worse than {worse} of {len(rows)} others, with p values corrected "
+            "for all cells of each question. An interval is not corrected."
         )
 
     menus = {"dataset": list(dict.fromkeys(trials["dataset"])), "method": methods}
