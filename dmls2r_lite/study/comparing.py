@@ -20,7 +20,7 @@ HELPED, PLACEBO_TOO, HURT, CANNOT_TELL = VERDICTS = (
 )
 RULE = (
     f"p < {LEVEL} (Wilcoxon's signed-rank test on paired differences, two-sided, Holm-corrected over the "
-    "cells of the question), and a mean on the same side as the ranks"
+    "cells of the question), with mean and ranks on the same side of zero"
 )
 
 
@@ -216,6 +216,27 @@ def tally_verdicts(verdicts: pd.DataFrame) -> str:
             where = "" if verdict == CANNOT_TELL else f" ({'; '.join(named)})"
             parts.append(f"{verdict} in {len(cells)}{total}{where}")
     return ", ".join(parts)
+
+
+def list_verdicts(verdicts: pd.DataFrame) -> str:
+    """Verdict and sentence of each cell, as a list in Markdown.
+
+    Parameters
+    ----------
+    verdicts : pandas.DataFrame
+        From `give_verdict`.
+
+    Returns
+    -------
+    str
+    """
+    named = verdicts.index.get_level_values("dataset").nunique() > 1
+    return "\n".join(
+        f"- **{f'{dataset}, ' if named else ''}N = {n}: {verdict}.** {sentence}"
+        for (dataset, n), verdict, sentence in zip(
+            verdicts.index.tolist(), verdicts["verdict"], verdicts["sentence"], strict=True
+        )
+    )
 
 
 def _shown(row: Mapping[Any, Any], level: float) -> int:

@@ -48,7 +48,7 @@ CONTROLS = {
 }
 PLACEBOS = ("null", "random", "swapped")
 BEATS = (
-    f"To beat something means {RULE.replace('a mean', 'a lower mean')}; cells are those of "
+    f"To beat something means a lower error with {RULE}; cells are those of "
     "{datasets} with {sizes} labels, also where fewer are counted. To be below is to have a lower mean only."
 ).format(datasets=", ".join(BENCHMARK_DATASETS), sizes=", ".join(map(str, N_LABELED)))
 

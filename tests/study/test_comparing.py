@@ -16,6 +16,7 @@ from dmls2r_lite.study.comparing import (
     compare_cells,
     give_verdict,
     holm,
+    list_verdicts,
     summarize,
     tally_verdicts,
 )
@@ -414,3 +415,12 @@ def test_tally():
         == "helped in 1 of 3 cells (toy, N = 20), hurt in 2 (toy, N = 10; boston, N = 10)"
     )
     assert tally_verdicts(table[table["verdict"] == "cannot tell"]) == "cannot tell in 2 of 2 cells"
+
+
+def test_list():
+    cells = pd.MultiIndex.from_tuples([("toy", 10), ("toy", 20)], names=["dataset", "n_labeled"])
+    table = pd.DataFrame({"verdict": ["cannot tell", "helped"], "sentence": ["A.", "B."]}, index=cells)
+    assert list_verdicts(table) == "- **N = 10: cannot tell.** A.\n- **N = 20: helped.** B."
+    two = table.copy()
+    two.index = pd.MultiIndex.from_tuples([("x", 20), ("y", 20)], names=["dataset", "n_labeled"])
+    assert list_verdicts(two) == "- **x, N = 20: cannot tell.** A.\n- **y, N = 20: helped.** B."

@@ -167,7 +167,9 @@ class TestClaims:
         trials = shipped_trials()
         counts = self.counts(trials)["holds"]
         for text, reference in CONTROLS.items():
-            verdicts = judge_benchmark(trials, "DML-S2R", reference).drop(index="air_quality")["verdict"]
+            verdicts = judge_benchmark(trials, "DML-S2R", reference).drop(
+                index="air_quality", level="dataset"
+            )["verdict"]
             assert len(verdicts) == 9
             assert counts[f"DML-S2R beats {text}"] == verdicts.str.startswith("helped").sum()
             assert counts[f"{text} beats DML-S2R"] == (verdicts == HURT).sum()
