@@ -230,7 +230,7 @@ def list_verdicts(verdicts: pd.DataFrame) -> str:
     -------
     str
     """
-    named = verdicts.index.get_level_values("dataset").nunique() > 1
+    named = len(verdicts.index.unique("dataset")) > 1
     return "\n".join(
         f"- **{f'{dataset}, ' if named else ''}N = {n}: {verdict}.** {sentence}"
         for (dataset, n), verdict, sentence in zip(
