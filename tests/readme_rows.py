@@ -63,7 +63,7 @@ def expected_errors(trials: pd.DataFrame) -> str:
     claims = count_claims(trials).set_index("claim")
     at_or_under = claims.loc["DML-S2R: at or under the paper's MAE"]
     summary = (
-        f"Step 2 {tally_verdicts(named)}. Our mean is above the paper's in "
+        f"Step 2: {tally_verdicts(named)}. Our mean is above the paper's in "
         f"{at_or_under['of'] - at_or_under['holds']} of {at_or_under['of']} cells."
     )
     return "\n".join([heading, "| --- " * 6 + "|", *rows, "", summary])

@@ -194,13 +194,15 @@ def give_verdict(
     return table.assign(verdict=verdicts, sentence=sentences)
 
 
-def tally_verdicts(verdicts: pd.DataFrame) -> str:
+def tally_verdicts(verdicts: pd.DataFrame, where: bool = True) -> str:
     """How many cells have which verdict, and where there is one.
 
     Parameters
     ----------
     verdicts : pandas.DataFrame
         From `give_verdict`.
+    where : bool, default=True
+        Name the cells.
 
     Returns
     -------
@@ -213,8 +215,8 @@ def tally_verdicts(verdicts: pd.DataFrame) -> str:
         if len(cells):
             total = "" if parts else f" of {len(verdicts)} cells"
             named = [f"{dataset}, N = {n}" for dataset, n in cells]
-            where = "" if verdict == CANNOT_TELL else f" ({'; '.join(named)})"
-            parts.append(f"{verdict} in {len(cells)}{total}{where}")
+            listed = f" ({'; '.join(named)})" if where and verdict != CANNOT_TELL else ""
+            parts.append(f"{verdict} in {len(cells)}{total}{listed}")
     return ", ".join(parts)
 
 

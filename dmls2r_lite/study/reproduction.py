@@ -220,11 +220,16 @@ def relate_to_benchmark(verdicts: pd.DataFrame, benchmark: pd.DataFrame, dataset
     lines = []
     for n, row in of_dataset.droplevel("dataset").to_dict("index").items():
         if n in own:
-            same = own[n]["verdict"] == row["verdict"]
-            keep = "" if same else " (keep the former: more splits, and all cells judged together)"
+            if own[n]["verdict"] == row["verdict"]:
+                beside = f"and by the {own[n]['n_seeds']} of this run"
+            else:
+                beside = (
+                    f"{own[n]['verdict']} by the {own[n]['n_seeds']} of this run (keep the former: more "
+                    "splits, and all cells judged together)"
+                )
             lines.append(
                 f"- **N = {n}: {row['verdict']}** by the {row['n_seeds']} splits that come with the package, "
-                f"{own[n]['verdict']} by the {own[n]['n_seeds']} of this run{keep}. {row['sentence']}"
+                f"{beside}. {row['sentence']}"
             )
     return "\n".join(lines) or "The trials that come with the package have no such cell."
 

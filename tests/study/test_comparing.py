@@ -409,6 +409,7 @@ def test_tally():
     )
     table = pd.DataFrame({"verdict": ["cannot tell", "helped", "cannot tell"]}, index=cells)
     assert tally_verdicts(table) == "helped in 1 of 3 cells (toy, N = 20), cannot tell in 2"
+    assert tally_verdicts(table, where=False) == "helped in 1 of 3 cells, cannot tell in 2"
     both = pd.DataFrame({"verdict": ["hurt", "helped", "hurt"]}, index=cells)
     assert (
         tally_verdicts(both)
