@@ -134,10 +134,12 @@ def give_verdict(
        (The test knows ranks only: a few splits with a huge error may pull the mean to the other side. Then
        neither is shown.) The interval takes no part: with few splits it is too narrow, and it is not
        corrected for the number of cells.
-    2. *helped*: shown lower than the reference, and by the same rule shown lower than each placebo.
-       *helped, but so does a placebo*: shown lower than the reference, but not than each placebo, so what
-       the placebo lacks need not be the cause. *hurt*: shown higher than the reference.
-    3. *cannot tell*: all else. It does not mean that there is no effect.
+    2. *helped*: shown lower than the reference, and by the same rule than each placebo.
+       *helped, but so does a placebo*: shown lower than the reference, and so is a placebo that the method
+       is not shown to be lower than; what this placebo lacks need not be the cause.
+       *hurt*: shown higher than the reference.
+    3. *cannot tell*: all else. That may be lower than the reference, without a placebo that is shown to
+       help, nor a difference to each that is shown. It never means that there is no effect.
 
     If nothing differs from the reference, the chance that any cell gets another verdict than *cannot tell* is
     `level` at most. Placebos need no correction for their number, since *all* must be passed.
@@ -172,23 +174,27 @@ def give_verdict(
     verdicts, sentences = [], []
     for cell, row in zip(table.index.tolist(), table.to_dict("records"), strict=True):
         tied = [name for name in placebos if _shown(against[name][cell], level) >= 0]
-        verdict = {-1: PLACEBO_TOO if tied else HELPED, 0: CANNOT_TELL, 1: HURT}[_shown(row, level)]
+        effects = {name: _shown(of_placebo[name][cell], level) for name in tied}
+        if_lower = HELPED if not tied else PLACEBO_TOO if -1 in effects.values() else CANNOT_TELL
+        side = _shown(row, level)
+        verdict = {-1: if_lower, 0: CANNOT_TELL, 1: HURT}[side]
         parts = [_describe(row, reference, base[cell], len(table))]
-        if verdict == CANNOT_TELL:
+        if side == 0:
             parts.append(_explain_doubt(row, attainable[cell], len(table), level))
-        elif verdict == HURT:
+        elif side == 1:
             parts.append(f"The error is higher than that of {reference}.")
         else:
             lower = [f"{name} ({_numbers(against[name][cell])})" for name in placebos if name not in tied]
             also = f", and than that of {', '.join(lower)}" if lower else ""
             parts.append(f"The error is lower than that of {reference}{also}.")
-        for name in tied if verdict == PLACEBO_TOO else ():
-            effect = of_placebo[name][cell]
-            does = {-1: "lowers", 0: "is not shown to change", 1: "raises"}[_shown(effect, level)]
+        for name in tied if side == -1 else ():
+            does = {-1: "lowers", 0: "is not shown to change", 1: "raises"}[effects[name]]
             parts.append(
                 f"But it is not shown to be lower than that of {name} ({_numbers(against[name][cell])}), "
-                f"which by itself {does} the error of {reference} ({_numbers(effect)})."
+                f"which by itself {does} the error of {reference} ({_numbers(of_placebo[name][cell])})."
             )
+        if side == -1 and verdict == CANNOT_TELL:
+            parts.append("So we cannot tell what did it.")
         verdicts.append(verdict)
         sentences.append(" ".join(parts))
     return table.assign(verdict=verdicts, sentence=sentences)

@@ -199,15 +199,20 @@ def naive_verdicts(method, reference, placebos, level):
 
     verdicts = []
     against = [sides(method, placebo) for placebo in placebos]
+    effects = [sides(placebo, reference) for placebo in placebos]
     for cell, side in enumerate(sides(method, reference)):
         if side == 0:
             verdicts.append("cannot tell")
         elif side == 1:
             verdicts.append("hurt")
-        elif all(of_placebo[cell] == -1 for of_placebo in against):
+        elif all(beaten[cell] == -1 for beaten in against):
             verdicts.append("helped")
-        else:
+        elif any(
+            beaten[cell] != -1 and alone[cell] == -1 for beaten, alone in zip(against, effects, strict=True)
+        ):
             verdicts.append("helped, but so does a placebo")
+        else:
+            verdicts.append("cannot tell")
     return verdicts
 
 
@@ -333,8 +338,9 @@ class TestVerdict:
 
         unsure = {**worse, "q": errors["b"] + 3 * np.array([-2, 1, -1, 1.1, -0.9, 0.8, -1.2, 0.7])}
         row = self.verdict(unsure, ["q"])
-        assert row["verdict"] == "helped, but so does a placebo"
+        assert row["verdict"] == "cannot tell"  # "so does a placebo" would not be true
         assert "which by itself is not shown to change the error of b (" in row["sentence"]
+        assert row["sentence"].endswith("So we cannot tell what did it.")
 
     def test_a_placebo_cannot_make_or_mend_a_verdict(self):
         errors = constant(1.0)
