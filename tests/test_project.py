@@ -14,14 +14,14 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 import pytest
+import readme_rows
 import yaml
 
 from dmls2r_lite.command.pages import key_figure
 from dmls2r_lite.data import load_dataset
-from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.rivals.plain import plain_models
-from dmls2r_lite.study.benchmark import read_trials, shipped_trials
-from dmls2r_lite.study.reproduction import count_claims, paper_tables
+from dmls2r_lite.study.benchmark import AS_PUBLISHED, paper_methods, read_trials, shipped_trials
+from dmls2r_lite.study.reproduction import count_claims, judge_benchmark, paper_tables
 from dmls2r_lite.study.trials import run_trials
 
 ROOT = Path(__file__).parents[1]
@@ -32,10 +32,6 @@ CONDA_NAMES = {  # where conda-forge's differs; -base and -core come without wha
     "nbconvert": "nbconvert-core",
     "seaborn": "seaborn-base",
 }
-
-
-def read_dataset_file(name):
-    return pd.read_csv(ROOT / "dmls2r_lite" / "study" / "results" / name)
 
 
 def parse(requirement):
@@ -218,33 +214,53 @@ def test_headings_of_texts_are_in_order():
         assert all(later - earlier <= 1 for earlier, later in itertools.pairwise(levels)), path.name
 
 
-def test_results_in_readme_are_the_report():
-    report = read_dataset_file("report.csv").set_index(["dataset", "n_labeled"])
+@pytest.mark.parametrize("name", ["errors", "claims"])
+def test_numbers_in_readme_are_those_of_the_shipped_trials(name):
+    """If this fails: python tests/readme_rows.py"""
+    block = f"<!-- rows: {name} -->\n{readme_rows.blocks()[name]}\n<!-- end -->"
+    assert block in (ROOT / "README.md").read_text()
+
+
+def test_rows_of_readme_by_hand():
+    """What the rows are made of, computed another way."""
+    trials = shipped_trials()
     paper = paper_tables().query("method == 'DML-S2R'").drop_duplicates(["dataset", "n_labeled"])
     paper = paper.set_index(["dataset", "n_labeled"])["mae"]
     readme = (ROOT / "README.md").read_text()
     in_readme = {
         "boston": ("Boston Housing [1000 USD]", "boston"),
         "superconductivity": ("Superconductivity [K]", "superconductivity"),
-        "air_quality as published": ("Air Quality as published [µg/m³]", "air_quality"),
+        AS_PUBLISHED: ("Air Quality as published [µg/m³]", "air_quality"),
         "air_quality": ("Air Quality [µg/m³]", None),
     }
+    verdicts = judge_benchmark(trials, "DML-S2R", "step 1")["verdict"]
     for dataset, (name, in_paper) in in_readme.items():
         for n in (10, 20, 50):
-            row = report.loc[(dataset, n)]
+            rows = trials[(trials["dataset"] == dataset) & (trials["n_labeled"] == n)]
+            step_1, both = (rows.loc[rows["method"] == arm, "mae"].mean() for arm in ("step 1", "DML-S2R"))
             printed = paper[(in_paper, n)] if in_paper else "–"
-            assert f"| {name} | {n} | {row.step_1:.2f} | {row.both:.2f} | {printed} |" in readme
+            row = f"| {name} | {n} | {step_1:.2f} | {both:.2f} | {verdicts[(dataset, n)]} | {printed} |"
+            assert row in readme
+    holds = count_claims(trials).set_index("claim")["holds"]
+    listed = [claim for claims in readme_rows.CLAIMS.values() for claim in claims]
+    assert len(listed) == len(set(listed)) == 18
+    for text, claims in readme_rows.CLAIMS.items():
+        assert f"| {text} | {', '.join(str(holds[claim]) for claim in claims)} of 9 |" in readme
+    assert len(plain_models()) == 13
 
 
-def test_report_can_be_computed_again():
-    report = read_dataset_file("report.csv").set_index(["dataset", "n_labeled"]).loc[("boston", 10)]
-    methods = {"both": DMLS2RRegressor(), "step_1": DMLS2RRegressor(schedule="pairwise_only")}
+def test_shipped_trials_can_be_computed_again():
+    shipped = shipped_trials().query("dataset == 'boston' and n_labeled == 10")
+    methods = {name: paper_methods()[name] for name in ("DML-S2R", "step 1")}
     trials = run_trials(load_dataset("boston"), methods, [10], 200, seeds=range(100, 120))
-    means = trials.groupby("method")["mae"].mean()
+    means, expected = (table.groupby("method")["mae"].mean() for table in (trials, shipped))
     # Trained values differ between processors, but not by a standard error.
-    assert means["both"] == pytest.approx(report.both, rel=0.02)
-    assert means["step_1"] == pytest.approx(report.step_1, rel=0.02)
-    assert means["both"] - means["step_1"] == pytest.approx(report.difference, abs=report.standard_error)
+    for name in methods:
+        assert means[name] == pytest.approx(expected[name], rel=0.02)
+    by_seed = shipped.pivot(index="seed", columns="method", values="mae")
+    standard_error = (by_seed["DML-S2R"] - by_seed["step 1"]).sem()
+    difference = expected["DML-S2R"] - expected["step 1"]
+    assert means["DML-S2R"] - means["step 1"] == pytest.approx(difference, abs=standard_error)
 
 
 def test_code_in_readme_runs(tmp_path, monkeypatch):
@@ -279,37 +295,3 @@ def test_reading_times_in_readme_are_the_notebooks():
     assert len(rows) >= 5
     for name, minutes in rows:
         assert f"{minutes} minutes to read" in (ROOT / "notebooks" / name).read_text(), name
-
-
-def test_counts_in_readme_are_those_of_the_shipped_trials():
-    holds = count_claims(shipped_trials()).set_index("claim")["holds"]
-    rows = {
-        "our mean is at or under the paper's: DML-S2R, COREG, MSSR": [
-            f"{method}: at or under the paper's MAE" for method in ("DML-S2R", "COREG", "MSSR")
-        ],
-        "DML-S2R has the lowest mean of the three; the order of all three is the paper's": [
-            "DML-S2R has the lowest mean of the three",
-            "the paper's order of DML-S2R, COREG and MSSR",
-        ],
-        "DML-S2R beats step 1 alone; step 1 alone beats DML-S2R": [
-            "DML-S2R beats step 1 alone",
-            "step 1 alone beats DML-S2R",
-        ],
-        "DML-S2R beats the placebo without a loss, with random triplets, with swapped sets": [
-            f"DML-S2R beats the {name} placebo" for name in ("null", "random", "swapped")
-        ],
-        "DML-S2R beats joint training; all of step 1 and then all of step 2; the reverse": [
-            f"DML-S2R beats {other}"
-            for other in ("joint training", "step 1 first, then step 2", "step 2 first, then step 1")
-        ],
-        "DML-S2R has a lower mean than the best of thirteen plain models": [
-            "DML-S2R is below the best plain model"
-        ],
-        "some plain model has a lower mean than the paper prints for DML-S2R": [
-            "a plain model is below the paper's DML-S2R"
-        ],
-    }
-    readme = (ROOT / "README.md").read_text()
-    for text, claims in rows.items():
-        assert f"| {text} | {', '.join(str(holds[claim]) for claim in claims)} of 9 |" in readme
-    assert len(plain_models()) == 13

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import bootstrap, wilcoxon
+from scipy.stats import bootstrap, rankdata, wilcoxon
+
+CELL = ["dataset", "n_labeled"]
+LEVEL = 0.05
+HELPED, PLACEBO_TOO, HURT, CANNOT_TELL = VERDICTS = (
+    "helped",
+    "helped, but so does a placebo",
+    "hurt",
+    "cannot tell",
+)
+RULE = (
+    f"p < {LEVEL} (Wilcoxon's signed-rank test on paired differences, two-sided, Holm-corrected over the "
+    "cells of the question), with mean and ranks on the same side of zero"
+)
 
 
 def summarize(trials: pd.DataFrame) -> pd.DataFrame:
@@ -43,7 +59,8 @@ def compare(trials: pd.DataFrame, method: str, reference: str, seed: int = 0) ->
     pandas.DataFrame
         A row per N: `mean_difference` (below 0: `method` is better), `low` and `high` (95 %
         bootstrap interval of the mean), `p_value` (Wilcoxon signed-rank, two-sided), `n_seeds`,
-        `n_better` (seeds in which `method` is better).
+        `n_better` (seeds in which `method` is better), `rank_balance` (what the test sees: ranks with
+        their signs, as a share; -1: `method` is better on all seeds, 1: worse on all).
 
     Raises
     ------
@@ -60,21 +77,25 @@ def compare(trials: pd.DataFrame, method: str, reference: str, seed: int = 0) ->
     differences = wide[method] - wide[reference]
     if differences.isna().any() or differences.groupby("n_labeled").size().min() < 2:
         raise ValueError(f"{method!r} and {reference!r} must have run on the same 2 or more seeds")
-    rows = {}
+    rows: dict[Any, dict[str, Any]] = {}
     for n_labeled, values in differences.groupby("n_labeled"):
         if np.ptp(values) == 0:
             low = high = values.iloc[0]
         else:
             low, high = bootstrap((values,), np.mean, rng=seed, method="percentile").confidence_interval
-        rows[n_labeled] = {
-            "mean_difference": values.mean(),
-            "low": low,
-            "high": high,
-            "p_value": wilcoxon(values).pvalue if values.any() else 1.0,
-            "n_seeds": len(values),
-            "n_better": int((values < 0).sum()),
-        }
+        rows[n_labeled] = {"mean_difference": values.mean(), "low": low, "high": high, **_test(values)}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("n_labeled")
+
+
+def _test(differences: pd.Series) -> dict[str, Any]:
+    changed = differences[differences != 0].to_numpy()
+    ranks = rankdata(np.abs(changed))
+    return {
+        "p_value": wilcoxon(differences).pvalue if len(changed) else 1.0,
+        "n_seeds": len(differences),
+        "n_better": int((changed < 0).sum()),
+        "rank_balance": float(np.sign(changed) @ ranks / ranks.sum()) if len(changed) else 0.0,
+    }
 
 
 def compare_cells(trials: pd.DataFrame, method: str, reference: str) -> pd.DataFrame:
@@ -93,14 +114,201 @@ def compare_cells(trials: pd.DataFrame, method: str, reference: str) -> pd.DataF
     pandas.DataFrame
         Index (`dataset`, `n_labeled`); the columns of `compare` and `p_holm`.
     """
-    trials = trials[trials["method"].isin([method, reference])]
-    trials = trials[trials.groupby(["dataset", "n_labeled", "seed"])["method"].transform("nunique") == 2]
-    trials = trials[trials.groupby(["dataset", "n_labeled"])["seed"].transform("nunique") >= 2]
-    if trials.empty:
-        raise ValueError(f"{method!r} and {reference!r} have not run on the same 2 or more seeds of any cell")
+    trials = _common(trials, [method, reference])
     parts = {name: compare(part, method, reference) for name, part in trials.groupby("dataset", sort=False)}
     table = pd.concat(parts, names=["dataset"])
     return table.assign(p_holm=holm(table["p_value"]))
+
+
+def give_verdict(
+    trials: pd.DataFrame, method: str, reference: str, placebos: Sequence[str] = (), level: float = LEVEL
+) -> pd.DataFrame:
+    """Did it help? The one rule by which this project answers, for every cell of a question.
+
+    A question is a method and a reference; its cells (a dataset with one N) are all cells of `trials` in
+    which these and all placebos have run on the same splits, and they are judged together. So whoever asks
+    with the same trials gets the same answer; part of the trials is another, smaller question.
+
+    1. *Shown*: the differences of MAE on the same splits have p < `level` by Wilcoxon's signed-rank test,
+       two-sided and Holm-corrected over the cells, and their mean is on the same side of zero as their ranks.
+       (The test knows ranks only: a few splits with a huge error may pull the mean to the other side. Then
+       neither is shown.) The interval takes no part: with few splits it is too narrow, and it is not
+       corrected for the number of cells.
+    2. *helped*: shown lower than the reference, and by the same rule than each placebo.
+       *helped, but so does a placebo*: shown lower than the reference, and so is a placebo that the method
+       is not shown to be lower than; what this placebo lacks need not be the cause.
+       *hurt*: shown higher than the reference.
+    3. *cannot tell*: all else. That may be lower than the reference, without a placebo that is shown to
+       help, nor a difference to each that is shown. It never means that there is no effect.
+
+    If nothing differs from the reference, the chance that any cell gets another verdict than *cannot tell* is
+    `level` at most. Placebos need no correction for their number, since *all* must be passed.
+
+    Parameters
+    ----------
+    trials : pandas.DataFrame
+        From `run_trials`, for one or more datasets.
+    method, reference : str
+    placebos : sequence of str, default=()
+        Methods like `method`, but without what is said to help.
+    level : float, default=0.05
+
+    Returns
+    -------
+    pandas.DataFrame
+        Index (`dataset`, `n_labeled`); the columns of `compare_cells`, then `verdict` (one of `VERDICTS`) and
+        `sentence`, which explains it.
+
+    Raises
+    ------
+    ValueError
+        If they have not run on the same 2 or more splits of any cell.
+    """
+    trials = _common(trials, [method, reference, *placebos])
+    table = compare_cells(trials, method, reference)
+    against = {name: _test_cells(trials, method, name) for name in placebos}
+    of_placebo = {name: _test_cells(trials, name, reference) for name in placebos}
+    base = trials[trials["method"] == reference].groupby(CELL)["mae"].mean().to_dict()
+    # Holm of the smallest p values that so many splits can give: no result gets below.
+    attainable = dict(zip(table.index.tolist(), holm(0.5 ** (table["n_seeds"] - 1)), strict=True))
+    verdicts, sentences = [], []
+    for cell, row in zip(table.index.tolist(), table.to_dict("records"), strict=True):
+        tied = [name for name in placebos if _shown(against[name][cell], level) >= 0]
+        effects = {name: _shown(of_placebo[name][cell], level) for name in tied}
+        if_lower = HELPED if not tied else PLACEBO_TOO if -1 in effects.values() else CANNOT_TELL
+        side = _shown(row, level)
+        verdict = {-1: if_lower, 0: CANNOT_TELL, 1: HURT}[side]
+        parts = [_describe(row, reference, base[cell], len(table))]
+        if side == 0:
+            parts.append(_explain_doubt(row, attainable[cell], len(table), level))
+        elif side == 1:
+            parts.append(f"The error is higher than that of {reference}.")
+        else:
+            lower = [f"{name} ({_numbers(against[name][cell])})" for name in placebos if name not in tied]
+            also = f", and than that of {', '.join(lower)}" if lower else ""
+            parts.append(f"The error is lower than that of {reference}{also}.")
+        for name in tied if side == -1 else ():
+            does = {-1: "lowers", 0: "is not shown to change", 1: "raises"}[effects[name]]
+            parts.append(
+                f"But it is not shown to be lower than that of {name} ({_numbers(against[name][cell])}), "
+                f"which by itself {does} the error of {reference} ({_numbers(of_placebo[name][cell])})."
+            )
+        if side == -1 and verdict == CANNOT_TELL:
+            parts.append("So we cannot tell what did it.")
+        verdicts.append(verdict)
+        sentences.append(" ".join(parts))
+    return table.assign(verdict=verdicts, sentence=sentences)
+
+
+def tally_verdicts(verdicts: pd.DataFrame, where: bool = True) -> str:
+    """How many cells have which verdict, and where there is one.
+
+    Parameters
+    ----------
+    verdicts : pandas.DataFrame
+        From `give_verdict`.
+    where : bool, default=True
+        Name the cells.
+
+    Returns
+    -------
+    str
+        For example "helped in 1 of 3 cells (toy, N = 10), cannot tell in 2".
+    """
+    parts: list[str] = []
+    for verdict in VERDICTS:
+        cells = verdicts.index[verdicts["verdict"] == verdict]
+        if len(cells):
+            total = "" if parts else f" of {len(verdicts)} cells"
+            named = [f"{dataset}, N = {n}" for dataset, n in cells]
+            listed = f" ({'; '.join(named)})" if where and verdict != CANNOT_TELL else ""
+            parts.append(f"{verdict} in {len(cells)}{total}{listed}")
+    return ", ".join(parts)
+
+
+def list_verdicts(verdicts: pd.DataFrame) -> str:
+    """Verdict and sentence of each cell, as a list in Markdown.
+
+    Parameters
+    ----------
+    verdicts : pandas.DataFrame
+        From `give_verdict`.
+
+    Returns
+    -------
+    str
+    """
+    named = len(verdicts.index.unique("dataset")) > 1
+    return "\n".join(
+        f"- **{f'{dataset}, ' if named else ''}N = {n}: {verdict}.** {sentence}"
+        for (dataset, n), verdict, sentence in zip(
+            verdicts.index.tolist(), verdicts["verdict"], verdicts["sentence"], strict=True
+        )
+    )
+
+
+def _shown(row: Mapping[Any, Any], level: float) -> int:
+    """-1 if the error is shown to be lower, 1 if higher, else 0."""
+    sides = np.sign([row["mean_difference"], row["rank_balance"]])
+    return int(sides[0]) if row["p_holm"] < level and sides[0] == sides[1] else 0
+
+
+def _common(trials: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
+    """Trials of these methods in cells in which all have run on the same 2 or more seeds."""
+    trials = trials[trials["method"].isin(methods)]
+    trials = trials[trials.groupby([*CELL, "seed"])["method"].transform("nunique") == len(methods)]
+    trials = trials[trials.groupby(CELL)["seed"].transform("nunique") >= 2]
+    if trials.empty:
+        names = " and ".join(map(repr, methods))
+        raise ValueError(f"{names} have not run on the same 2 or more seeds of any cell")
+    return trials
+
+
+def _test_cells(trials: pd.DataFrame, method: str, reference: str) -> dict[Any, dict[str, Any]]:
+    """`compare_cells` without intervals, which take most of its time."""
+    wide = trials.pivot(index=[*CELL, "seed"], columns="method", values="mae")
+    differences = (wide[method] - wide[reference]).groupby(CELL)
+    rows = {cell: {"mean_difference": values.mean(), **_test(values)} for cell, values in differences}
+    corrected = holm([row["p_value"] for row in rows.values()])
+    return {cell: {**row, "p_holm": p} for (cell, row), p in zip(rows.items(), corrected, strict=True)}
+
+
+def _numbers(row: Mapping[Any, Any]) -> str:
+    return f"{row['mean_difference']:+.3g}, corrected p = {row['p_holm']:.2g}"
+
+
+def _describe(row: Mapping[Any, Any], reference: str, base: float, n_cells: int) -> str:
+    corrected = f", {row['p_holm']:.2g} when corrected for {n_cells} cells" if n_cells > 1 else ""
+    return (
+        f"Against {reference} the MAE changes by {row['mean_difference']:+.3g} on average "
+        f"({row['mean_difference'] / base:+.1%}), 95 % interval {row['low']:+.3g} to {row['high']:+.3g}; "
+        f"it is lower on {row['n_better']} of {row['n_seeds']} splits; p = {row['p_value']:.2g}{corrected}."
+    )
+
+
+def _explain_doubt(row: Mapping[Any, Any], attainable: float, n_cells: int, level: float) -> str:
+    if attainable >= level:
+        n_needed = int(np.log2(2 * n_cells / level)) + 1
+        cells = "one cell" if n_cells == 1 else f"{n_cells} cells"
+        return (
+            f"With {row['n_seeds']} splits no result could give a p value below {level:g} here: "
+            f"for {cells} it takes {n_needed} splits."
+        )
+    if row["low"] == row["high"] == 0:
+        return "The errors are the same on every split."
+    if row["p_holm"] < level:
+        return (
+            "Ranks and mean point to opposite sides: a few splits with a large difference outweigh the "
+            "others, so neither side is shown."
+        )
+    if row["low"] <= 0 <= row["high"]:
+        return "The interval holds zero: these splits agree with no effect, and with every effect in it."
+    if row["p_value"] < level:
+        return (
+            "The interval leaves out zero, but the corrected p value says no, and it decides: among "
+            f"{n_cells} cells one like this turns up by luck too often."
+        )
+    return "The interval leaves out zero, but with few splits it is too narrow: p decides, and says no."
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:

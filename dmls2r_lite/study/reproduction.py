@@ -7,8 +7,8 @@ from importlib import resources
 
 import pandas as pd
 
-from .benchmark import AS_PUBLISHED
-from .comparing import compare_cells
+from .benchmark import AS_PUBLISHED, BENCHMARK_DATASETS, N_LABELED
+from .comparing import HELPED, HURT, RULE, give_verdict
 
 CAPTIONS = {
     1: "step 1 alone against both steps, Superconductivity",
@@ -34,6 +34,7 @@ th {{ text-align: left; }}
 </style>
 <p>{legend}</p>
 {body}
+<p>{beats}</p>
 </html>
 """
 CONTROLS = {
@@ -45,7 +46,11 @@ CONTROLS = {
     "step 1 first, then step 2": "sequential",
     "step 2 first, then step 1": "sequential (step 2 first)",
 }
-ALPHA = 0.01
+PLACEBOS = ("null", "random", "swapped")
+BEATS = (
+    f"To beat something means a lower error with {RULE}; cells are those of "
+    "{datasets} with {sizes} labels, also where fewer are counted. To be below is to have a lower mean only."
+).format(datasets=", ".join(BENCHMARK_DATASETS), sizes=", ".join(map(str, N_LABELED)))
 
 
 def paper_tables() -> pd.DataFrame:
@@ -154,8 +159,9 @@ def render_tables(trials: pd.DataFrame, as_html: bool = False) -> str:
             f"<h2>{html.escape(title)}</h2>\n{table.to_html(border=0) if table.size else ''}"
             for title, table in parts
         )
-        return PAGE.format(legend=LEGEND, body=body)
-    return LEGEND + "\n\n" + "\n".join(f"## {title}\n\n{_markdown(table)}\n" for title, table in parts)
+        return PAGE.format(legend=LEGEND, body=body, beats=BEATS)
+    sections = [f"## {title}\n\n{_markdown(table)}\n" for title, table in parts]
+    return "\n".join([f"{LEGEND}\n", *sections, BEATS])
 
 
 def _markdown(table: pd.DataFrame) -> str:
@@ -164,11 +170,79 @@ def _markdown(table: pd.DataFrame) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows) if table.size else ""
 
 
+def judge_benchmark(
+    trials: pd.DataFrame, method: str, reference: str, ask_placebos: bool = True
+) -> pd.DataFrame:
+    """`give_verdict` on the benchmark's grid, whose cells are always judged together.
+
+    The grid is every dataset of the benchmark with 10, 20 and 50 labels. Where the question is what step 2
+    adds (DML-S2R against step 1, in any setting), the placebos of that setting must be passed too.
+
+    Parameters
+    ----------
+    trials : pandas.DataFrame
+        From `read_trials` or `shipped_trials`.
+    method, reference : str
+    ask_placebos : bool, default=True
+        Whether they take part in the verdict.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As from `give_verdict`, in the order of the grid.
+    """
+    grid = trials[trials["dataset"].isin(BENCHMARK_DATASETS) & trials["n_labeled"].isin(N_LABELED)]
+    placebos: list[str] = []
+    if ask_placebos and method.startswith("DML-S2R") and reference.startswith("step 1"):
+        setting = method.removeprefix("DML-S2R")
+        arms = set(grid["method"])
+        placebos = [name for kind in PLACEBOS if (name := f"placebo {kind}{setting}") in arms]
+    verdicts = give_verdict(grid, method, reference, placebos)
+    order = [(name, n) for name in BENCHMARK_DATASETS for n in N_LABELED]
+    return verdicts.reindex([cell for cell in order if cell in verdicts.index])
+
+
+def relate_to_benchmark(verdicts: pd.DataFrame, benchmark: pd.DataFrame, dataset: str) -> str:
+    """How the verdicts of a run of one's own stand beside those of the benchmark's trials.
+
+    Parameters
+    ----------
+    verdicts : pandas.DataFrame
+        From `give_verdict`, of one dataset.
+    benchmark : pandas.DataFrame
+        From `judge_benchmark`, for the same question.
+    dataset : str
+        The benchmark's name of that dataset.
+
+    Returns
+    -------
+    str
+        Sentences in Markdown, one per N that both have; or that there is none.
+    """
+    own = verdicts.droplevel("dataset").to_dict("index")
+    of_dataset = benchmark[benchmark.index.get_level_values("dataset") == dataset]
+    lines = []
+    for n, row in of_dataset.droplevel("dataset").to_dict("index").items():
+        if n in own:
+            if own[n]["verdict"] == row["verdict"]:
+                beside = f"and by the {own[n]['n_seeds']} of this run"
+            else:
+                beside = (
+                    f"{own[n]['verdict']} by the {own[n]['n_seeds']} of this run (keep the former: more "
+                    "splits, and all cells judged together)"
+                )
+            lines.append(
+                f"- **N = {n}: {row['verdict']}** by the {row['n_seeds']} splits that come with the package, "
+                f"{beside}. {row['sentence']}"
+            )
+    return "\n".join(lines) or "The trials that come with the package have no such cell."
+
+
 def count_claims(trials: pd.DataFrame) -> pd.DataFrame:
     """In how many cells of Tables 2 to 4 each claim holds for our trials, whatever the counts are.
 
-    A cell is a dataset (Air Quality as published) with one N. To beat something means a lower mean and
-    p < 0.01 (Wilcoxon, two-sided, Holm-corrected over the cells); to be below, a lower mean only.
+    A cell is a dataset (Air Quality as published) with one N. To beat something means to be shown lower by
+    `judge_benchmark`, without placebos; to be below, a lower mean only.
 
     Parameters
     ----------
@@ -209,14 +283,13 @@ def count_claims(trials: pd.DataFrame) -> pd.DataFrame:
             ours.idxmin(axis=1) == "DML-S2R",
             ours.notna().all(axis=1),
         )
-    in_tables = trials.set_index(["dataset", "n_labeled"]).index.isin(cells.index)
     for text, reference in CONTROLS.items():
         if {"DML-S2R", reference} <= set(means):
-            compared = compare_cells(trials[in_tables], "DML-S2R", reference)
-            significant = compared["p_holm"] < ALPHA
-            everywhere = pd.Series(True, index=compared.index)
-            count(f"DML-S2R beats {text}", significant & (compared["mean_difference"] < 0), everywhere)
-            count(f"{text} beats DML-S2R", significant & (compared["mean_difference"] > 0), everywhere)
+            verdicts = judge_benchmark(trials, "DML-S2R", reference, ask_placebos=False)["verdict"]
+            verdicts = verdicts[verdicts.index.isin(cells.index)]
+            everywhere = pd.Series(True, index=verdicts.index)
+            count(f"DML-S2R beats {text}", verdicts == HELPED, everywhere)
+            count(f"{text} beats DML-S2R", verdicts == HURT, everywhere)
     plain = [name for name in plain_models() if name in means]
     if plain and "DML-S2R" in means:
         count("DML-S2R is below the best plain model",

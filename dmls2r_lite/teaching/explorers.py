@@ -24,10 +24,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
+from scipy.special import softmax
+from sklearn.decomposition import PCA
 
 from ..miner import MiningMode, mine_positives_negatives
-from ..study.comparing import compare
-from .plotting import plot_space
+from ..study.benchmark import N_LABELED
+from ..study.comparing import CANNOT_TELL, HURT
+from ..study.reproduction import judge_benchmark
+from .plotting import plot_space, plot_verdicts
 
 INSTEAD = "In JupyterLab, with ipywidgets, there are sliders for this figure here when you run this cell."
 
@@ -213,9 +217,7 @@ def mining_explorer(
     y, y_unlabeled = targets
     n, m = differences.shape
     by_target = np.argsort(y)
-    everybody = np.concatenate(codes)
-    centred = everybody - everybody.mean(axis=0)
-    projected = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
+    projected = PCA(2).fit_transform(np.concatenate(codes))
     spaces = {"Input space": np.concatenate(features), "Metric space": projected}
     is_labeled = np.arange(n + m) < n
     norm = Normalize(min(y.min(), y_unlabeled.min()), max(y.max(), y_unlabeled.max()))
@@ -283,9 +285,7 @@ def _draw_costs(
     looks = (("^", "C0", "-", 1, boundary - margin), ("v", "C1", "--", -1, boundary))
     for part, (marker, color, line, sign, limit) in zip(distances, looks, strict=True):
         cost = np.maximum(sign * (part - limit), 0)
-        violation = temperature * sign * part
-        weight = np.exp(violation - violation.max())
-        weight /= weight.sum()
+        weight = softmax(temperature * sign * part)
         ax.plot(d, np.maximum(sign * (d - limit), 0), line, color=color)
         ax.scatter(part, cost, s=25 + 200 * weight, marker=marker, color=color, alpha=0.7)
         losses.append(float(weight @ cost))
@@ -321,10 +321,8 @@ def epochs_explorer(
     Explorer
         With a slider ``moment``.
     """
-    everybody = np.concatenate([codes[0], codes[len(codes) // 2], codes[-1]])
-    centre = everybody.mean(axis=0)
-    directions = np.linalg.svd(everybody - centre, full_matrices=False)[2][:2].T
-    points = [(one - centre) @ directions for one in codes]
+    plane = PCA(2).fit(np.concatenate([codes[0], codes[len(codes) // 2], codes[-1]]))
+    points = [plane.transform(one) for one in codes]
     low, high = np.min([p.min(axis=0) for p in points], 0), np.max([p.max(axis=0) for p in points], 0)
     pad = 0.05 * (high - low)
     moments = ["start"] + [f"epoch {1 + i // 2}, step {1 + i % 2}" for i in range(len(codes) - 1)]
@@ -353,12 +351,12 @@ REFERENCES = (
 
 
 def trials_explorer(trials: pd.DataFrame, units: Mapping[str, str], start: Mapping[str, Any]) -> Explorer:
-    """A method against others, from trials on the same splits.
+    """A method against others, from trials on the same splits, with verdicts of `judge_benchmark`.
 
     Parameters
     ----------
     trials : pandas.DataFrame
-        Columns `dataset`, `method`, `n_labeled`, `seed`, `mae`, as of `shipped_trials`.
+        As of `shipped_trials`; every method must have run in every cell of the benchmark's grid.
     units : mapping of str to str
         Unit of the target of each dataset.
     start : mapping
@@ -369,42 +367,27 @@ def trials_explorer(trials: pd.DataFrame, units: Mapping[str, str], start: Mappi
     Explorer
         With menus ``dataset`` and ``method`` and a slider ``N``.
     """
-    # Only sizes at which every method has run.
-    counts = trials.groupby("n_labeled")["method"].nunique()
-    sizes = counts.index[counts == counts.max()].tolist()
-    cells = {(name, n): part for (name, n), part in trials.groupby(["dataset", "n_labeled"]) if n in sizes}
+    sizes = list(N_LABELED)
     methods = list(dict.fromkeys(trials["method"]))
+    means = trials.groupby(["dataset", "n_labeled", "method"])["mae"].mean()
 
     @functools.cache
-    def against(dataset: str, N: int, method: str) -> pd.DataFrame:
-        part = cells[dataset, N]
-        rows = {name: compare(part, method, name).iloc[0] for name in REFERENCES if name != method}
-        return pd.DataFrame(rows).T
+    def against(method: str) -> dict[str, pd.DataFrame]:
+        return {name: judge_benchmark(trials, method, name) for name in REFERENCES if name != method}
 
     def draw(figure: Figure, dataset: str, method: str, N: int) -> str:
-        rows = against(dataset, N, method)
+        rows = pd.DataFrame({name: table.loc[(dataset, N)] for name, table in against(method).items()}).T
         ax = figure.subplots()
-        places = np.arange(len(rows))
-        better, worse = rows["high"] < 0, rows["low"] > 0
-        for chosen, color, marker, label in (
-            (better, "C0", "o", "lower error"),
-            (worse, "C1", "s", "higher error"),
-            (~better & ~worse, "0.35", "D", "interval holds zero"),
-        ):
-            part = rows[chosen]
-            ax.hlines(places[chosen], part["low"], part["high"], color=color, linewidth=2.5)
-            ax.plot(part["mean_difference"], places[chosen], marker, color=color, markersize=9, label=label)
-        ax.axvline(0, color="black", linewidth=1)
-        ax.set_yticks(places, rows.index)
-        ax.invert_yaxis()
+        plot_verdicts(ax, rows, list(rows.index), say=False)
         ax.set_xlabel(f"MAE of {method} minus MAE of the other [{units[dataset]}], 95 % interval")
-        ax.set_title(f"{method} on {dataset}, N = {N}, {rows['n_seeds'].iloc[0]:.0f} splits")
+        ax.set_title(f"{method} on {dataset}, N = {N}, {rows['n_seeds'].iloc[0]} splits")
         ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-        own = cells[dataset, N].query("method == @method")["mae"].mean()
+        told = rows[rows["verdict"] != CANNOT_TELL]
+        worse = (told["verdict"] == HURT).sum()
         return (
-            f"{method} has a mean MAE of {own:.3g} ({units[dataset]}): better than {better.sum()}, worse "
-            f"than {worse.sum()} of {len(rows)} others, by 95 % intervals that leave out zero, not corrected "
-            "for asking several times."
+            f"{method} has a mean MAE of {means[dataset, N, method]:.3g} ({units[dataset]}): shown better "
+            f"than {len(told) - worse}, worse than {worse} of {len(rows)} others, with p values corrected "
+            "for all cells of each question. An interval is not corrected."
         )
 
     menus = {"dataset": list(dict.fromkeys(trials["dataset"])), "method": methods}

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.colors import Normalize
 from numpy.typing import ArrayLike
+
+from ..study.comparing import CANNOT_TELL, HELPED, HURT, PLACEBO_TOO
+
+VERDICT_LOOKS = {HELPED: ("C0", "o"), PLACEBO_TOO: ("C4", "^"), HURT: ("C1", "s"), CANNOT_TELL: ("0.35", "D")}
 
 
 def set_style() -> None:
@@ -50,3 +57,48 @@ def plot_space(
             edgecolors=edge, linewidths=1.0, alpha=0.8 if marker == "o" else 1.0, label=name,
         )  # fmt: skip
     return drawn
+
+
+def plot_verdicts(
+    ax: Axes,
+    verdicts: pd.DataFrame,
+    labels: Sequence[str],
+    on_splits: Sequence[ArrayLike] = (),
+    say: bool = True,
+) -> None:
+    """A row per cell: mean difference with its 95 % interval, in the look of its verdict.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        It knows each verdict's look: `ax.legend()` shows them.
+    verdicts : pandas.DataFrame
+        From `give_verdict`.
+    labels : sequence of str
+        Of the rows.
+    on_splits : sequence of array-like, default=()
+        Differences on each split, to be drawn above each row as ticks.
+    say : bool, default=True
+        Write verdict and corrected p value to the right of each row.
+    """
+    places = np.arange(len(verdicts))
+    ax.axvline(0, color="black", linewidth=1)
+    for place, values in zip(places, on_splits, strict=False):
+        ax.scatter(values, np.full(len(np.asarray(values)), place - 0.2), marker="|", s=60, color="0.5")
+    for verdict, (color, marker) in VERDICT_LOOKS.items():
+        chosen = (verdicts["verdict"] == verdict).to_numpy()
+        rows = verdicts[chosen]
+        ax.hlines(places[chosen], rows["low"], rows["high"], color=color, linewidth=2.5)
+        ax.plot(rows["mean_difference"], places[chosen], marker, color=color, markersize=9, label=verdict)
+    farthest = 1.05 * np.abs(ax.get_xlim()).max()
+    ax.set(xlim=(-farthest, farthest), ylim=(len(verdicts) - 0.5, -0.6))  # zero in the middle
+    ax.set_yticks(places, labels)
+    ax.grid(axis="y", visible=False)
+    if say:
+        right = ax.secondary_yaxis("right")
+        texts = [
+            text.replace(", ", ",\n") + f"\ncorrected p = {p:.2g}"
+            for text, p in zip(verdicts["verdict"], verdicts["p_holm"], strict=True)
+        ]
+        right.set_yticks(places, texts)
+        right.tick_params(length=0)

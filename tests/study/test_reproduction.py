@@ -9,7 +9,17 @@ from click.testing import CliRunner
 from dmls2r_lite.command import cli
 from dmls2r_lite.rivals.plain import plain_models
 from dmls2r_lite.study.benchmark import AS_PUBLISHED, COLUMNS, all_methods, shipped_trials
-from dmls2r_lite.study.reproduction import count_claims, format_table, paper_tables, reproduce_table
+from dmls2r_lite.study.comparing import HELPED, HURT, give_verdict
+from dmls2r_lite.study.reproduction import (
+    BEATS,
+    CONTROLS,
+    count_claims,
+    format_table,
+    judge_benchmark,
+    paper_tables,
+    relate_to_benchmark,
+    reproduce_table,
+)
 
 DATASETS = ("boston", "superconductivity", AS_PUBLISHED)
 
@@ -123,7 +133,7 @@ class TestClaims:
         assert not [claim for claim in counts.index if "placebo" in claim]
 
     def test_significance_is_corrected_for_the_number_of_cells(self):
-        # eight seeds, one sign: p = 2 / 2^8 = 0.0078, below 0.01 in one cell but not times nine
+        # eight seeds, one sign: p = 2 / 2^8 = 0.0078, below 0.05 in one cell but not times nine
         trials = made_up(
             lambda d, method, n, seed: 5 + seed / 7 + (method == "step 1"), 8, ("DML-S2R", "step 1")
         )
@@ -144,9 +154,73 @@ class TestClaims:
 
     def test_table_1_and_the_cleaned_air_quality_do_not_count(self):
         trials = shipped_trials()
-        fewer = trials[(trials["n_labeled"] != 100) & (trials["dataset"] != "air_quality")]
-        pd.testing.assert_frame_equal(count_claims(trials), count_claims(fewer))
-        assert set(count_claims(trials)["of"]) == {9}
+        counts = count_claims(trials)
+        assert set(counts["of"]) == {9}
+        without_table_1 = trials[trials["n_labeled"] != 100]
+        pd.testing.assert_frame_equal(counts, count_claims(without_table_1))
+        # The cleaned table is a part of each question, so its p values count in Holm's correction only.
+        fewer = without_table_1[without_table_1["dataset"] != "air_quality"]
+        no_test = ~counts["claim"].str.contains(" beats ")
+        pd.testing.assert_frame_equal(counts[no_test], count_claims(fewer)[no_test])
+
+    def test_counts_are_the_verdicts_on_the_grid(self):
+        trials = shipped_trials()
+        counts = self.counts(trials)["holds"]
+        for text, reference in CONTROLS.items():
+            verdicts = judge_benchmark(trials, "DML-S2R", reference, ask_placebos=False).drop(
+                index="air_quality", level="dataset"
+            )["verdict"]
+            assert len(verdicts) == 9
+            assert counts[f"DML-S2R beats {text}"] == (verdicts == HELPED).sum()
+            assert counts[f"{text} beats DML-S2R"] == (verdicts == HURT).sum()
+
+
+class TestBenchmarkVerdicts:
+    def test_one_answer_whoever_asks(self):
+        """It depends on nothing but the question: not on other cells or methods, nor on the order of rows."""
+        trials = shipped_trials()
+        verdicts = judge_benchmark(trials, "DML-S2R", "step 1")
+        assert verdicts.index.tolist() == [
+            (name, n)
+            for name in ("boston", "superconductivity", AS_PUBLISHED, "air_quality")
+            for n in (10, 20, 50)
+        ]
+        grid = trials[trials["n_labeled"] < 100]
+        arms = grid["method"].isin(
+            ["DML-S2R", "step 1", *(f"placebo {k}" for k in ("null", "random", "swapped"))]
+        )
+        same = judge_benchmark(grid[arms].sample(frac=1, random_state=0), "DML-S2R", "step 1")
+        pd.testing.assert_frame_equal(same, verdicts)
+
+    def test_is_give_verdict_with_the_placebos_of_the_setting(self):
+        trials = shipped_trials().query("n_labeled < 100")
+        for setting, kinds in (("", 3), (" (raw target)", 2), (" (one batch)", 2), (" (own Adam)", 1)):
+            reference = "step 1" if setting == " (own Adam)" else f"step 1{setting}"
+            placebos = [
+                name for name in trials["method"].unique()
+                if name in {f"placebo {kind}{setting}" for kind in ("null", "random", "swapped")}
+            ]  # fmt: skip
+            assert len(placebos) == kinds
+            found = judge_benchmark(trials, f"DML-S2R{setting}", reference)
+            expected = give_verdict(trials, f"DML-S2R{setting}", reference, placebos)
+            assert found["verdict"].to_dict() == expected["verdict"].to_dict()
+        found = judge_benchmark(trials, "DML-S2R", "COREG")
+        assert found["verdict"].to_dict() == give_verdict(trials, "DML-S2R", "COREG")["verdict"].to_dict()
+
+    def test_beside_a_run_of_ones_own(self):
+        trials = shipped_trials()
+        benchmark = judge_benchmark(trials, "DML-S2R", "step 1")
+        own = give_verdict(trials.query("dataset == 'superconductivity' and seed < 105"), "DML-S2R", "step 1")
+        lines = relate_to_benchmark(own, benchmark, "superconductivity").splitlines()
+        assert len(lines) == 3  # no grid has 100 labels
+        for n, line in zip((10, 20, 50), lines, strict=True):
+            row = benchmark.loc[("superconductivity", n)]
+            assert line.startswith(f"- **N = {n}: {row['verdict']}** by the 20 splits that come with")
+            differs = row["verdict"] != "cannot tell"
+            assert ("cannot tell by the 5 of this run" if differs else "and by the 5 of this run") in line
+            assert line.endswith(row["sentence"])
+            assert ("keep the former" in line) == differs
+        assert "no such cell" in relate_to_benchmark(own, benchmark, "toy")
 
 
 class TestCommand:
@@ -160,12 +234,14 @@ class TestCommand:
                 assert "±" in line
         cleaned = result.output.split("## Table 4")[2].split("##")[0]
         assert "paper, N" not in cleaned
+        assert result.output.rstrip().endswith(BEATS)
 
     def test_html(self):
         result = CliRunner().invoke(cli.main, ["tables", "--html"])
         page = BeautifulSoup(result.output, "html.parser")
         assert len(page.find_all("table")) == len(page.find_all("h2")) == 6
         assert "DML-S2R" in page.find_all("table")[0].text
+        assert BEATS in page.text
 
     def test_folder_of_a_short_run(self, tmp_path):
         command = [

@@ -1,10 +1,8 @@
-"""Trials, summaries and paired comparisons; the paper's tables."""
+"""Trials and plain models; the paper's tables."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose
-from scipy.stats import bootstrap, wilcoxon
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import RandomForestRegressor
@@ -16,7 +14,6 @@ from dmls2r_lite.base import SemiSupervisedRegressor
 from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.rivals.plain import plain_models
-from dmls2r_lite.study.comparing import compare, compare_cells, holm, summarize
 from dmls2r_lite.study.reproduction import paper_tables
 from dmls2r_lite.study.trials import predict_held_out, run_trials
 
@@ -117,147 +114,6 @@ class TestPlainModels:
         model = plain_models()["3-NN"].fit([[0.0], [1.0], [2.0], [9.0]], [1.0, 3.0, 7.0, 100.0])
         assert isinstance(model, KNeighborsRegressor)
         assert model.predict([[0.5]])[0] == pytest.approx((2 * 1 + 2 * 3 + 2 / 3 * 7) / (2 + 2 + 2 / 3))
-
-
-def make_trials(**mae_by_method):
-    """Trials with 10 labels, seeds 0, 1, ..."""
-    rows = [
-        {"dataset": "d", "method": name, "n_labeled": 10, "seed": seed, "mae": mae}
-        for name, values in mae_by_method.items()
-        for seed, mae in enumerate(values)
-    ]
-    return pd.DataFrame(rows)
-
-
-def test_summarize_by_hand():
-    # b: mean (1 + 3 + 5) / 3 = 3, standard deviation 2, standard error 2 / sqrt(3)
-    trials = pd.concat([make_trials(b=[1, 3, 5], a=[4, 4, 4]), make_trials(b=[6, 8, 7]).assign(n_labeled=5)])
-    table = summarize(trials)
-    assert table.index.tolist() == ["b", "a"]  # in order of first appearance
-    assert table["mean"].loc["b"].to_dict() == {5: 7.0, 10: 3.0}
-    assert table["standard_error"][10].tolist() == pytest.approx([2 / 3**0.5, 0])
-    assert table["mean"][5].isna().tolist() == [False, True]
-
-
-class TestCompare:
-    def test_by_hand(self):
-        # Differences -1, -2, -3 and 4. Their sizes have ranks 1 to 4, positive ranks sum to 4.
-        # 7 of the 16 sets of signs give at most 4 ({}, 1, 2, 3, 4, 1+2, 1+3): p = 2 * 7 / 16.
-        row = compare(make_trials(a=[1, 2, 3, 9], b=[2, 4, 6, 5]), "a", "b").loc[10]
-        assert row["mean_difference"] == -0.5
-        assert row["p_value"] == pytest.approx(14 / 16)
-        assert (row["n_seeds"], row["n_better"]) == (4, 3)
-
-    def test_equals_scipy(self):
-        rng = np.random.default_rng(0)
-        a, b = rng.normal(3, 1, 20), rng.normal(3.5, 1, 20)
-        row = compare(make_trials(a=a, b=b), "a", "b", seed=5).loc[10]
-        interval = bootstrap((a - b,), np.mean, rng=5, method="percentile").confidence_interval
-        assert (row["low"], row["high"]) == tuple(interval)
-        assert row["p_value"] == wilcoxon(a, b).pvalue
-        # An interval of the mean is about 1.96 standard errors wide on either side.
-        half_width = 1.96 * np.std(a - b, ddof=0) / 20**0.5
-        assert_allclose([row["low"], row["high"]], (a - b).mean() + np.array([-1, 1]) * half_width, atol=0.05)
-
-    def test_pairs_by_seed_whatever_the_order_of_rows(self):
-        trials = make_trials(a=[1, 2, 3, 9], b=[2, 4, 6, 5])
-        shuffled = trials.sample(frac=1, random_state=0)
-        pd.testing.assert_frame_equal(compare(shuffled, "a", "b"), compare(trials, "a", "b"))
-
-    def test_swapped_methods_change_the_sign(self):
-        trials = make_trials(a=[1.0, 2.5, 3.0, 9.0, 4.0], b=[2.0, 4.0, 6.0, 5.0, 4.5])
-        forth, back = compare(trials, "a", "b").loc[10], compare(trials, "b", "a").loc[10]
-        assert forth["mean_difference"] == -back["mean_difference"]
-        assert forth["p_value"] == back["p_value"]
-        assert (forth["n_better"], back["n_better"]) == (4, 1)
-
-    def test_a_row_for_each_n(self):
-        trials = make_trials(a=[1, 2, 3], b=[2, 4, 6])
-        both = pd.concat([trials, trials.assign(n_labeled=5, mae=trials["mae"] * 10)])
-        table = compare(both, "a", "b")
-        assert table.index.name == "n_labeled"
-        assert table["mean_difference"].to_dict() == {5: -20.0, 10: -2.0}
-
-    def test_equal_methods(self):
-        row = compare(make_trials(a=[1, 2, 3], b=[1, 2, 3]), "a", "b").loc[10]
-        assert row[["mean_difference", "low", "high", "p_value", "n_better"]].tolist() == [0, 0, 0, 1, 0]
-
-    def test_the_same_difference_everywhere(self):
-        row = compare(make_trials(a=[1, 2, 3], b=[2, 3, 4]), "a", "b").loc[10]
-        assert row[["mean_difference", "low", "high"]].tolist() == [-1, -1, -1]
-        assert row["p_value"] == pytest.approx(2 / 8)
-
-    def test_seeds_of_a_third_method_do_not_matter(self):
-        trials = make_trials(a=[1, 2, 3], b=[2, 4, 6])
-        more = pd.concat([trials, make_trials(c=[1, 1, 1, 1, 1])])
-        pd.testing.assert_frame_equal(compare(more, "a", "b"), compare(trials, "a", "b"))
-
-    @pytest.mark.parametrize(
-        ("trials", "message"),
-        [
-            (make_trials(a=[1, 2]), "no trial of method 'b'; there are a"),
-            (make_trials(b=[1, 2]), "no trial of method 'a'; there are b"),
-            (make_trials(a=[1, 2, 3], b=[1, 2]), "must have run on the same 2 or more seeds"),
-            (make_trials(a=[1], b=[2]), "must have run on the same 2 or more seeds"),
-            (make_trials(a=[1, np.nan], b=[2, 3]), "must have run on the same 2 or more seeds"),
-        ],
-    )
-    def test_errors(self, trials, message):
-        with pytest.raises(ValueError, match=message):
-            compare(trials, "a", "b")
-
-    def test_repeated_trials(self):
-        trials = make_trials(a=[1, 2], b=[2, 3])
-        twice = pd.concat([trials, trials.assign(dataset="another")])
-        for function in (summarize, lambda trials: compare(trials, "a", "b")):
-            with pytest.raises(ValueError, match="got 'a' with N = 10 and seed 0 twice"):
-                function(twice)
-
-
-class TestCompareCells:
-    def test_is_compare_on_each_dataset(self):
-        rng = np.random.default_rng(0)
-        first = make_trials(a=rng.normal(size=8), b=rng.normal(1, size=8))
-        second = make_trials(a=rng.normal(size=8), b=rng.normal(0, size=8)).assign(dataset="e", n_labeled=20)
-        table = compare_cells(pd.concat([first, second]), "a", "b")
-        assert table.index.tolist() == [("d", 10), ("e", 20)]
-        for dataset, part in (("d", first), ("e", second)):
-            pd.testing.assert_frame_equal(table.loc[dataset].drop(columns="p_holm"), compare(part, "a", "b"))
-        assert_allclose(table["p_holm"], holm(table["p_value"]))
-
-    def test_only_common_seeds_and_cells(self):
-        both = make_trials(a=[1, 2, 3], b=[2, 4, 6, 8])
-        only_a = make_trials(a=[1, 2, 3]).assign(dataset="e")
-        too_few = make_trials(a=[1], b=[2]).assign(dataset="f")
-        table = compare_cells(pd.concat([both, only_a, too_few]), "a", "b")
-        assert table.index.tolist() == [("d", 10)]
-        assert table["n_seeds"].item() == 3
-
-    def test_nothing_to_compare(self):
-        with pytest.raises(ValueError, match="'a' and 'b' have not run on the same 2 or more seeds"):
-            compare_cells(make_trials(a=[1, 2]), "a", "b")
-
-
-class TestHolm:
-    def test_by_hand(self):
-        # sorted 0.01, 0.02, 0.03, 0.5 times 4, 3, 2, 1: 0.04, 0.06, 0.06, 0.5
-        assert_allclose(holm([0.5, 0.01, 0.03, 0.02]), [0.5, 0.04, 0.06, 0.06])
-        assert_allclose(holm([0.04, 0.04]), [0.08, 0.08])
-        assert_allclose(holm([0.9, 0.8]), [1, 1])
-
-    def test_equals_loop(self):
-        # Holm's procedure as he describes it: step down, stop at the first that is not rejected
-        rng = np.random.default_rng(0)
-        for _ in range(50):
-            p = rng.uniform(size=9) ** 3
-            corrected = holm(p)
-            for alpha in (0.01, 0.05, 0.3):
-                rejected = set()
-                for rank, i in enumerate(sorted(range(9), key=lambda i: p[i])):
-                    if p[i] > alpha / (9 - rank):
-                        break
-                    rejected.add(i)
-                assert set(np.flatnonzero(corrected <= alpha)) == rejected
 
 
 # Typed a second time from the paper's tables: rows of MAE for 10, 20, 50 (and 100) labels.

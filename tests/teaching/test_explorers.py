@@ -5,10 +5,12 @@ import re
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from dmls2r_lite.study.benchmark import shipped_trials
-from dmls2r_lite.study.comparing import compare
+from dmls2r_lite.study.reproduction import judge_benchmark
 from dmls2r_lite.teaching import explorers
+from dmls2r_lite.teaching.plotting import VERDICT_LOOKS
 
 RNG = np.random.default_rng(0)
 N, M = 6, 15
@@ -104,15 +106,54 @@ def test_epochs(epochs):
     assert epochs.picture(moment="start")[1] == "Start: the test MAE is 5 (m)."
 
 
-def test_trials_are_those_of_compare(trials):
+def test_trials_have_the_verdicts_of_the_benchmark(trials):
     assert trials.sliders["N"] == [10, 20, 50]  # at 100 not all methods have run
     assert trials.start == {"dataset": "boston", "method": "DML-S2R", "N": 10}  # there is no N = 3
     _, text = trials.picture(dataset="superconductivity", N=20, method="ridge")
-    part = shipped_trials().query("dataset == 'superconductivity' and n_labeled == 20")
-    rows = [compare(part, "ridge", name).iloc[0] for name in explorers.REFERENCES if name != "ridge"]
-    better, worse = sum(row["high"] < 0 for row in rows), sum(row["low"] > 0 for row in rows)
+    shipped = shipped_trials()
+    verdicts = [
+        judge_benchmark(shipped, "ridge", name).loc[("superconductivity", 20), "verdict"]
+        for name in explorers.REFERENCES
+        if name != "ridge"
+    ]
+    better, worse = sum(verdict.startswith("helped") for verdict in verdicts), verdicts.count("hurt")
+    part = shipped.query("dataset == 'superconductivity' and n_labeled == 20")
     mae = part[part["method"] == "ridge"]["mae"].mean()
-    assert f"mean MAE of {mae:.3g} (u): better than {better}, worse than {worse} of 7 others" in text
+    assert f"mean MAE of {mae:.3g} (u): shown better than {better}, worse than {worse} of 7 others" in text
+
+
+def test_marks_of_the_explorer_are_those_of_the_verdicts(trials):
+    figure = Figure()
+    trials.draw(figure, dataset="superconductivity", method="DML-S2R", N=10)
+    (ax,) = figure.axes
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    drawn = {}
+    for line in ax.lines:
+        for x, place in line.get_xydata() if line.get_label() in VERDICT_LOOKS else ():
+            drawn[names[int(place)]] = (line.get_label(), line.get_marker(), line.get_color(), x)
+    for name in explorers.REFERENCES:
+        row = judge_benchmark(shipped_trials(), "DML-S2R", name).loc[("superconductivity", 10)]
+        color, marker = VERDICT_LOOKS[row["verdict"]]
+        assert drawn[name] == (row["verdict"], marker, color, pytest.approx(row["mean_difference"]))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 3.0, 50.0, -0.5])
+def test_weights_and_projections_by_hand(temperature, mining):
+    """The figure's losses and planes, without the libraries that compute them."""
+    distances = [np.array([0.2, 0.9, 1.4]), np.array([0.1, 1.0, 1.5])]
+    losses = explorers._draw_costs(Figure().subplots(), distances, 1.2, 0.4, temperature)
+    for part, sign, limit, loss in zip(distances, (1, -1), (0.8, 1.2), losses, strict=True):
+        weights = np.exp(temperature * sign * part)
+        costs = np.maximum(sign * (part - limit), 0)
+        assert loss == pytest.approx((weights * costs).sum() / weights.sum())
+
+    figure = Figure()
+    mining.draw(figure, **mining.start)
+    everybody = np.concatenate(CODES)
+    centred = everybody - everybody.mean(axis=0)
+    expected = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
+    unlabeled = figure.axes[1].collections[0].get_offsets()
+    np.testing.assert_allclose(np.abs(unlabeled), np.abs(expected[N:]))  # a direction has no sign
 
 
 def test_nothing_to_play_with_where_nobody_is(pairs, monkeypatch, capsys):

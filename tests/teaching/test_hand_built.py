@@ -17,6 +17,7 @@ from torch import nn
 from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.losses import (
+    RankedListLoss,
     pairs_from_numbers,
     pairwise_similarity_loss,
     pairwise_similarity_loss_all_pairs,
@@ -28,7 +29,7 @@ from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import contrastive_loss
 from dmls2r_lite.rivals.plain import plain_models
 from dmls2r_lite.schedules import alternate
-from dmls2r_lite.study.comparing import compare
+from dmls2r_lite.study.comparing import compare, give_verdict, holm
 from dmls2r_lite.study.trials import fit_with_seed, predict_held_out
 from dmls2r_lite.training import MetricStep, PairwiseStep, TrainingSet, plan, train
 
@@ -209,6 +210,29 @@ def test_paired_comparison(seed: int) -> None:
     mean, standard_error = by_hand.paired_difference(a, b)
     np.testing.assert_allclose([mean, standard_error], [row["mean_difference"], scipy.stats.sem(a - b)])
     np.testing.assert_allclose(by_hand.signed_rank_p_value(a - b), row["p_value"])
+
+
+@pytest.mark.parametrize("n_placebos", [0, 1, 2])
+@seeds
+def test_verdicts(seed: int, n_placebos: int) -> None:
+    by_hand = hand_built("04")
+    rng = np.random.default_rng(seed)
+    n_cells, n_splits, level = 1 + seed % 4, 6 + seed % 3, (0.05, 0.2)[seed % 2]
+    p_values = rng.uniform(size=1 + seed) ** 3
+    np.testing.assert_allclose(by_hand.correct_by_holm(p_values), holm(p_values))
+
+    names = ["A", "B", "C", "D"][: 2 + n_placebos]
+    for _ in range(5):
+        effects = rng.choice([-0.6, -0.3, 0, 0.4], size=(len(names), n_cells, 1))
+        errors = rng.uniform(3, 6, size=(n_cells, n_splits)) + effects
+        errors = errors + rng.normal(0, 0.3, size=errors.shape)
+        errors[0, 0, 0] += 5 * (seed % 5 == 0)  # may pull the mean to the side where the ranks are not
+        rows = pd.MultiIndex.from_product(
+            [names, range(n_cells), range(n_splits)], names=["method", "n_labeled", "seed"]
+        )
+        trials = pd.Series(errors.ravel(), rows, name="mae").reset_index().assign(dataset="d")
+        expected = give_verdict(trials, "A", "B", names[2:], level)["verdict"].tolist()
+        assert by_hand.verdicts_by_hand(errors[0], errors[1], list(errors[2:]), level) == expected
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -1,0 +1,96 @@
+"""The README's numbers that come from the shipped trials: `python tests/readme_rows.py` writes them anew."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+
+from dmls2r_lite.study.benchmark import AS_PUBLISHED, shipped_trials
+from dmls2r_lite.study.comparing import VERDICTS, tally_verdicts
+from dmls2r_lite.study.reproduction import BEATS, count_claims, judge_benchmark, paper_tables
+
+README = Path(__file__).parents[1] / "README.md"
+NAMES = {
+    "boston": "Boston Housing [1000 USD]",
+    "superconductivity": "Superconductivity [K]",
+    AS_PUBLISHED: "Air Quality as published [µg/m³]",
+    "air_quality": "Air Quality [µg/m³]",
+}
+CLAIMS = {
+    "our mean is at or under the paper's: DML-S2R, COREG, MSSR": [
+        f"{method}: at or under the paper's MAE" for method in ("DML-S2R", "COREG", "MSSR")
+    ],
+    "DML-S2R has the lowest mean of the three; the order of all three is the paper's": [
+        "DML-S2R has the lowest mean of the three",
+        "the paper's order of DML-S2R, COREG and MSSR",
+    ],
+    "DML-S2R beats step 1 alone; step 1 alone beats DML-S2R": [
+        "DML-S2R beats step 1 alone",
+        "step 1 alone beats DML-S2R",
+    ],
+    "DML-S2R beats the placebo without a loss, with random triplets, with swapped sets": [
+        f"DML-S2R beats the {name} placebo" for name in ("null", "random", "swapped")
+    ],
+    "the placebo without a loss, with random triplets, with swapped sets beats DML-S2R": [
+        f"the {name} placebo beats DML-S2R" for name in ("null", "random", "swapped")
+    ],
+    "DML-S2R beats joint training; all of step 1 and then all of step 2; the reverse": [
+        f"DML-S2R beats {other}"
+        for other in ("joint training", "step 1 first, then step 2", "step 2 first, then step 1")
+    ],
+    "DML-S2R has a lower mean than the best of thirteen plain models": [
+        "DML-S2R is below the best plain model"
+    ],
+    "some plain model has a lower mean than the paper prints for DML-S2R": [
+        "a plain model is below the paper's DML-S2R"
+    ],
+}
+
+
+def expected_errors(trials: pd.DataFrame) -> str:
+    """MAE of step 1 and of both steps in each cell of the grid, the paper's, and the verdict."""
+    paper = paper_tables().query("method == 'DML-S2R'").replace({"dataset": {"air_quality": AS_PUBLISHED}})
+    paper = paper.drop_duplicates(["dataset", "n_labeled"]).set_index(["dataset", "n_labeled"])["mae"]
+    mae = trials.pivot_table(index=["dataset", "n_labeled"], columns="method", values="mae")
+    verdicts = judge_benchmark(trials, "DML-S2R", "step 1")
+    rows = [
+        f"| {NAMES[name]} | {n} | {mae.loc[(name, n), 'step 1']:.2f} | {mae.loc[(name, n), 'DML-S2R']:.2f} | "
+        f"{verdict} | {paper.get((name, n), '–')} |"
+        for (name, n), verdict in verdicts["verdict"].items()
+    ]
+    heading = "| dataset | labels | step 1 alone | both steps | did step 2 help? | the paper's, both steps |"
+    named = verdicts.rename(index={name: text.split(" [")[0] for name, text in NAMES.items()})
+    claims = count_claims(trials).set_index("claim")
+    at_or_under = claims.loc["DML-S2R: at or under the paper's MAE"]
+    summary = (
+        f"Step 2: {tally_verdicts(named)}. Our mean is above the paper's in "
+        f"{at_or_under['of'] - at_or_under['holds']} of {at_or_under['of']} cells."
+    )
+    return "\n".join([heading, "| --- " * 6 + "|", *rows, "", summary])
+
+
+def counted_claims(trials: pd.DataFrame) -> str:
+    """In how many of the nine cells of Tables 2 to 4 each claim holds, and what it means to beat."""
+    counts = count_claims(trials).set_index("claim")
+    rows = [
+        f"| {text} | {', '.join(str(counts.loc[claim, 'holds']) for claim in claims)} of "
+        f"{counts.loc[claims[0], 'of']} |"
+        for text, claims in CLAIMS.items()
+    ]
+    return "\n".join(["| claim | cells |", "| --- | --- |", *rows, "", BEATS])
+
+
+def blocks() -> dict[str, str]:
+    """Each block of the README between `<!-- rows: NAME -->` and `<!-- end -->`."""
+    trials = shipped_trials()
+    return {"errors": expected_errors(trials), "claims": counted_claims(trials)}
+
+
+if __name__ == "__main__":
+    text = README.read_text()
+    for name, block in blocks().items():
+        pattern = rf"(<!-- rows: {name} -->\n).*?(\n<!-- end -->)"
+        text, n_found = re.subn(pattern, lambda m, block=block: m[1] + block + m[2], text, flags=re.S)
+        assert n_found == 1, name
+    README.write_text(text)
+    print(f"{README} says what the shipped trials say: {', '.join(VERDICTS)}")

@@ -1,0 +1,433 @@
+"""Summaries, paired comparisons and verdicts, against hand-computed cases and loops."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import bootstrap, wilcoxon
+
+from dmls2r_lite.study import comparing
+from dmls2r_lite.study.comparing import (
+    LEVEL,
+    VERDICTS,
+    compare,
+    compare_cells,
+    give_verdict,
+    holm,
+    list_verdicts,
+    summarize,
+    tally_verdicts,
+)
+
+
+def make_trials(**mae_by_method):
+    """Trials with 10 labels, seeds 0, 1, ..."""
+    rows = [
+        {"dataset": "d", "method": name, "n_labeled": 10, "seed": seed, "mae": mae}
+        for name, values in mae_by_method.items()
+        for seed, mae in enumerate(values)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_summarize_by_hand():
+    # b: mean (1 + 3 + 5) / 3 = 3, standard deviation 2, standard error 2 / sqrt(3)
+    trials = pd.concat([make_trials(b=[1, 3, 5], a=[4, 4, 4]), make_trials(b=[6, 8, 7]).assign(n_labeled=5)])
+    table = summarize(trials)
+    assert table.index.tolist() == ["b", "a"]  # in order of first appearance
+    assert table["mean"].loc["b"].to_dict() == {5: 7.0, 10: 3.0}
+    assert table["standard_error"][10].tolist() == pytest.approx([2 / 3**0.5, 0])
+    assert table["mean"][5].isna().tolist() == [False, True]
+
+
+class TestCompare:
+    def test_by_hand(self):
+        # Differences -1, -2, -3 and 4. Their sizes have ranks 1 to 4, positive ranks sum to 4.
+        # 7 of the 16 sets of signs give at most 4 ({}, 1, 2, 3, 4, 1+2, 1+3): p = 2 * 7 / 16.
+        row = compare(make_trials(a=[1, 2, 3, 9], b=[2, 4, 6, 5]), "a", "b").loc[10]
+        assert row["mean_difference"] == -0.5
+        assert row["p_value"] == pytest.approx(14 / 16)
+        assert (row["n_seeds"], row["n_better"]) == (4, 3)
+
+    def test_equals_scipy(self):
+        rng = np.random.default_rng(0)
+        a, b = rng.normal(3, 1, 20), rng.normal(3.5, 1, 20)
+        row = compare(make_trials(a=a, b=b), "a", "b", seed=5).loc[10]
+        interval = bootstrap((a - b,), np.mean, rng=5, method="percentile").confidence_interval
+        assert (row["low"], row["high"]) == tuple(interval)
+        assert row["p_value"] == wilcoxon(a, b).pvalue
+        # An interval of the mean is about 1.96 standard errors wide on either side.
+        half_width = 1.96 * np.std(a - b, ddof=0) / 20**0.5
+        assert_allclose([row["low"], row["high"]], (a - b).mean() + np.array([-1, 1]) * half_width, atol=0.05)
+
+    def test_pairs_by_seed_whatever_the_order_of_rows(self):
+        trials = make_trials(a=[1, 2, 3, 9], b=[2, 4, 6, 5])
+        shuffled = trials.sample(frac=1, random_state=0)
+        pd.testing.assert_frame_equal(compare(shuffled, "a", "b"), compare(trials, "a", "b"))
+
+    def test_swapped_methods_change_the_sign(self):
+        trials = make_trials(a=[1.0, 2.5, 3.0, 9.0, 4.0], b=[2.0, 4.0, 6.0, 5.0, 4.5])
+        forth, back = compare(trials, "a", "b").loc[10], compare(trials, "b", "a").loc[10]
+        assert forth["mean_difference"] == -back["mean_difference"]
+        assert forth["p_value"] == back["p_value"]
+        assert (forth["n_better"], back["n_better"]) == (4, 1)
+
+    def test_a_row_for_each_n(self):
+        trials = make_trials(a=[1, 2, 3], b=[2, 4, 6])
+        both = pd.concat([trials, trials.assign(n_labeled=5, mae=trials["mae"] * 10)])
+        table = compare(both, "a", "b")
+        assert table.index.name == "n_labeled"
+        assert table["mean_difference"].to_dict() == {5: -20.0, 10: -2.0}
+
+    def test_equal_methods(self):
+        row = compare(make_trials(a=[1, 2, 3], b=[1, 2, 3]), "a", "b").loc[10]
+        assert row[["mean_difference", "low", "high", "p_value", "n_better"]].tolist() == [0, 0, 0, 1, 0]
+
+    def test_the_same_difference_everywhere(self):
+        row = compare(make_trials(a=[1, 2, 3], b=[2, 3, 4]), "a", "b").loc[10]
+        assert row[["mean_difference", "low", "high"]].tolist() == [-1, -1, -1]
+        assert row["p_value"] == pytest.approx(2 / 8)
+
+    def test_seeds_of_a_third_method_do_not_matter(self):
+        trials = make_trials(a=[1, 2, 3], b=[2, 4, 6])
+        more = pd.concat([trials, make_trials(c=[1, 1, 1, 1, 1])])
+        pd.testing.assert_frame_equal(compare(more, "a", "b"), compare(trials, "a", "b"))
+
+    @pytest.mark.parametrize(
+        ("trials", "message"),
+        [
+            (make_trials(a=[1, 2]), "no trial of method 'b'; there are a"),
+            (make_trials(b=[1, 2]), "no trial of method 'a'; there are b"),
+            (make_trials(a=[1, 2, 3], b=[1, 2]), "must have run on the same 2 or more seeds"),
+            (make_trials(a=[1], b=[2]), "must have run on the same 2 or more seeds"),
+            (make_trials(a=[1, np.nan], b=[2, 3]), "must have run on the same 2 or more seeds"),
+        ],
+    )
+    def test_errors(self, trials, message):
+        with pytest.raises(ValueError, match=message):
+            compare(trials, "a", "b")
+
+    def test_repeated_trials(self):
+        trials = make_trials(a=[1, 2], b=[2, 3])
+        twice = pd.concat([trials, trials.assign(dataset="another")])
+        for function in (summarize, lambda trials: compare(trials, "a", "b")):
+            with pytest.raises(ValueError, match="got 'a' with N = 10 and seed 0 twice"):
+                function(twice)
+
+
+class TestCompareCells:
+    def test_is_compare_on_each_dataset(self):
+        rng = np.random.default_rng(0)
+        first = make_trials(a=rng.normal(size=8), b=rng.normal(1, size=8))
+        second = make_trials(a=rng.normal(size=8), b=rng.normal(0, size=8)).assign(dataset="e", n_labeled=20)
+        table = compare_cells(pd.concat([first, second]), "a", "b")
+        assert table.index.tolist() == [("d", 10), ("e", 20)]
+        for dataset, part in (("d", first), ("e", second)):
+            pd.testing.assert_frame_equal(table.loc[dataset].drop(columns="p_holm"), compare(part, "a", "b"))
+        assert_allclose(table["p_holm"], holm(table["p_value"]))
+
+    def test_only_common_seeds_and_cells(self):
+        both = make_trials(a=[1, 2, 3], b=[2, 4, 6, 8])
+        only_a = make_trials(a=[1, 2, 3]).assign(dataset="e")
+        too_few = make_trials(a=[1], b=[2]).assign(dataset="f")
+        table = compare_cells(pd.concat([both, only_a, too_few]), "a", "b")
+        assert table.index.tolist() == [("d", 10)]
+        assert table["n_seeds"].item() == 3
+
+    def test_nothing_to_compare(self):
+        with pytest.raises(ValueError, match="'a' and 'b' have not run on the same 2 or more seeds"):
+            compare_cells(make_trials(a=[1, 2]), "a", "b")
+
+
+class TestHolm:
+    def test_by_hand(self):
+        # sorted 0.01, 0.02, 0.03, 0.5 times 4, 3, 2, 1: 0.04, 0.06, 0.06, 0.5
+        assert_allclose(holm([0.5, 0.01, 0.03, 0.02]), [0.5, 0.04, 0.06, 0.06])
+        assert_allclose(holm([0.04, 0.04]), [0.08, 0.08])
+        assert_allclose(holm([0.9, 0.8]), [1, 1])
+
+    def test_equals_loop(self):
+        # Holm's procedure as he describes it: step down, stop at the first that is not rejected
+        rng = np.random.default_rng(0)
+        for _ in range(50):
+            p = rng.uniform(size=9) ** 3
+            corrected = holm(p)
+            for alpha in (0.01, 0.05, 0.3):
+                rejected = set()
+                for rank, i in enumerate(sorted(range(9), key=lambda i: p[i])):
+                    if p[i] > alpha / (9 - rank):
+                        break
+                    rejected.add(i)
+                assert set(np.flatnonzero(corrected <= alpha)) == rejected
+
+
+def naive_p_value(differences):
+    """Wilcoxon's test by trying all signs, zeros left out, equal sizes sharing the mean of their ranks."""
+    changed = [d for d in differences if d != 0]
+    sizes = [abs(d) for d in changed]
+    ranks = [sum(other < size for other in sizes) + (sizes.count(size) + 1) / 2 for size in sizes]
+    observed = abs(sum(ranks) / 2 - sum(r for r, d in zip(ranks, changed, strict=True) if d > 0))
+    extreme = 0
+    for signs in itertools.product((0, 1), repeat=len(sizes)):
+        positive = sum(rank for rank, sign in zip(ranks, signs, strict=True) if sign)
+        extreme += abs(sum(ranks) / 2 - positive) >= observed - 1e-9
+    return extreme / 2 ** len(sizes)
+
+
+def naive_sides(cells, level):
+    """-1 where lower is shown, 1 where higher is, else 0, from the differences of each cell."""
+    p = [naive_p_value(cell) for cell in cells]
+    sides, stopped = [0] * len(cells), False
+    for rank, i in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
+        stopped = stopped or p[i] * (len(p) - rank) >= level
+        by_size = sorted(cells[i], key=abs)
+        balance = sum((place + 1) * np.sign(d) for place, d in enumerate(by_size))
+        mean = sum(cells[i]) / len(cells[i])
+        if not stopped and mean * balance > 0:
+            sides[i] = -1 if mean < 0 else 1
+    return sides
+
+
+def naive_verdicts(method, reference, placebos, level):
+    """Each argument: an array of errors per cell; placebos a list of such."""
+
+    def sides(one, other):
+        cells = [[a - b for a, b in zip(x, y, strict=True)] for x, y in zip(one, other, strict=True)]
+        return naive_sides(cells, level)
+
+    verdicts = []
+    against = [sides(method, placebo) for placebo in placebos]
+    effects = [sides(placebo, reference) for placebo in placebos]
+    for cell, side in enumerate(sides(method, reference)):
+        if side == 0:
+            verdicts.append("cannot tell")
+        elif side == 1:
+            verdicts.append("hurt")
+        elif all(beaten[cell] == -1 for beaten in against):
+            verdicts.append("helped")
+        elif any(
+            beaten[cell] != -1 and alone[cell] == -1 for beaten, alone in zip(against, effects, strict=True)
+        ):
+            verdicts.append("helped, but so does a placebo")
+        else:
+            verdicts.append("cannot tell")
+    return verdicts
+
+
+def cells_of(**errors):
+    """Trials from arrays of shape (cells, splits); cells are N = 0, 1, ..."""
+    return pd.concat(
+        make_trials(**{name: values[n] for name, values in errors.items()}).assign(n_labeled=n)
+        for n in range(len(next(iter(errors.values()))))
+    )
+
+
+def constant(difference, n_seeds=8):
+    """Errors of a (5, 6, ...) and of b, which differs by about that much on all splits."""
+    a = 5.0 + np.arange(n_seeds)
+    return {"a": a + difference * (1 + np.arange(n_seeds) / 100), "b": a}
+
+
+class TestVerdict:
+    def verdict(self, errors, placebos=(), **options):
+        return give_verdict(make_trials(**errors), "a", "b", placebos, **options).iloc[0]
+
+    @pytest.mark.parametrize(("difference", "verdict"), [(-1, "helped"), (1, "hurt")])
+    def test_one_sign_on_eight_splits(self, difference, verdict):
+        row = self.verdict(constant(difference))
+        assert row["verdict"] == verdict
+        assert row["p_holm"] == pytest.approx(2 / 2**8)
+        lower = 8 if verdict == "helped" else 0
+        assert f"lower on {lower} of 8 splits; p = 0.0078." in row["sentence"]
+        assert row["sentence"].endswith(f"The error is {'lower' if lower else 'higher'} than that of b.")
+
+    def test_numbers_in_the_sentence(self):
+        # differences -1, -2, -3 and 4 of errors with mean 17 / 4: -0.5 is -11.8 %, p = 14 / 16
+        row = self.verdict({"a": [1, 2, 3, 9], "b": [2, 4, 6, 5]}, level=0.2)
+        assert row["sentence"].startswith(
+            f"Against b the MAE changes by -0.5 on average (-11.8%), 95 % interval {row['low']:+.3g} to "
+            f"{row['high']:+.3g}; it is lower on 3 of 4 splits; p = 0.88."
+        )
+        assert row["sentence"].endswith("agree with no effect, and with every effect in it.")
+
+    def test_corrected_for_the_cells_that_are_looked_at_together(self):
+        # six splits of one sign: p = 2 / 64, and 6 / 64 as the smallest of three
+        one, more = constant(-1, 6), constant(0.0, 6)
+        alone = give_verdict(make_trials(**one), "a", "b")
+        assert alone["verdict"].tolist() == ["helped"]
+        three = cells_of(**{name: [one[name], more[name], more[name]] for name in one})
+        table = give_verdict(three, "a", "b")
+        assert table["p_holm"].tolist() == pytest.approx([6 / 64, 1, 1])
+        assert table["verdict"].tolist() == ["cannot tell"] * 3
+        assert "p = 0.031, 0.094 when corrected for 3 cells" in table["sentence"].iloc[0]
+
+    def test_interval_leaves_out_zero_and_the_corrected_p_value_says_no(self):
+        # 7 of 8 differences are negative, the positive one has rank 3: p = 2 * 5 / 2^8 (sums 0, 1, 2, 3, 3)
+        one = {"a": 9 + np.array([-1.0, -2, 3, -4, -5, -6, -7, -8]), "b": np.full(8, 9.0)}
+        same = {"a": [5.0] * 8, "b": [5.0] * 8}
+        row = give_verdict(cells_of(**{name: [one[name], same[name]] for name in one}), "a", "b").iloc[0]
+        assert (row["p_value"], row["p_holm"]) == pytest.approx((10 / 2**8, 20 / 2**8))
+        assert row["high"] < 0
+        assert row["verdict"] == "cannot tell"
+        assert (
+            "leaves out zero, but the corrected p value says no, and it decides: among 2" in row["sentence"]
+        )
+        assert self.verdict(one)["verdict"] == "helped"
+
+    def test_interval_of_few_splits_is_too_narrow(self):
+        # six splits, ranks of positive ones 1 and 3: sums 0 to 4 are 0, 1, 2, 3, 1+2, 4, 1+3: p = 14 / 64
+        row = self.verdict({"a": 9 + np.array([0.1, -2, 2.1, -4, -5, -6]), "b": np.full(6, 9.0)})
+        assert row["p_value"] == pytest.approx(14 / 64)
+        assert row["high"] < 0
+        assert row["verdict"] == "cannot tell"
+        assert row["sentence"].endswith("with few splits it is too narrow: p decides, and says no.")
+
+    @pytest.mark.parametrize(
+        ("n_splits", "n_cells", "needed"), [(5, 1, 6), (2, 1, 6), (6, 2, 7), (7, 4, 8), (8, 10, 9)]
+    )
+    def test_too_few_splits_for_any_verdict(self, n_splits, n_cells, needed):
+        def table(n):
+            return give_verdict(
+                cells_of(**{name: [values] * n_cells for name, values in constant(-1, n).items()}), "a", "b"
+            )
+
+        assert set(table(n_splits)["verdict"]) == {"cannot tell"}
+        cells = "one cell" if n_cells == 1 else f"{n_cells} cells"
+        for sentence in table(n_splits)["sentence"]:
+            assert f"With {n_splits} splits no result could give a p value below 0.05" in sentence
+            assert sentence.endswith(f"for {cells} it takes {needed} splits.")
+        assert set(table(needed)["verdict"]) == {"helped"}
+
+    def test_mean_and_ranks_on_opposite_sides(self):
+        # eleven small differences below zero and one huge one above: ranks say lower, the mean says higher
+        b = np.full(12, 5.0)
+        row = self.verdict({"a": b + np.append(-np.arange(1.0, 12), 90), "b": b})
+        assert row["p_value"] < LEVEL
+        assert row["mean_difference"] > 0
+        assert row["rank_balance"] == pytest.approx((12 - 66) / 78)
+        assert row["verdict"] == "cannot tell"
+        assert "Ranks and mean point to opposite sides" in row["sentence"]
+
+    def test_equal_to_the_bit(self):
+        row = self.verdict(constant(0.0))
+        assert (row["verdict"], row["rank_balance"]) == ("cannot tell", 0)
+        assert row["sentence"].endswith("The errors are the same on every split.")
+
+    def test_placebos(self):
+        errors = constant(-1.0)
+        worse = {**errors, "p": errors["b"] + 0.1, "q": errors["b"] - 0.2}
+        row = self.verdict(worse, ["p", "q"])
+        assert row["verdict"] == "helped"
+        assert (
+            "lower than that of b, and than that of p (-1.13, corrected p = 0.0078), q (-0.8"
+            in row["sentence"]
+        )
+
+        rng = np.random.default_rng(0)
+        as_good = {
+            **worse,
+            "q": errors["a"] + rng.permutation([-0.2, 0.1, -0.3, 0.15, 0.05, -0.1, 0.25, 0.02]),
+        }
+        row = self.verdict(as_good, ["p", "q"])
+        assert row["verdict"] == "helped, but so does a placebo"
+        tail = row["sentence"].split("p = 0.0078). ")[1]
+        assert tail.startswith("But it is not shown to be lower than that of q (")
+        assert "which by itself lowers the error of b (-1" in tail
+
+        unsure = {**worse, "q": errors["b"] + 3 * np.array([-2, 1, -1, 1.1, -0.9, 0.8, -1.2, 0.7])}
+        row = self.verdict(unsure, ["q"])
+        assert row["verdict"] == "cannot tell"  # "so does a placebo" would not be true
+        assert "which by itself is not shown to change the error of b (" in row["sentence"]
+        assert row["sentence"].endswith("So we cannot tell what did it.")
+
+    def test_a_placebo_cannot_make_or_mend_a_verdict(self):
+        errors = constant(1.0)
+        assert self.verdict({**errors, "p": errors["a"] + 1}, ["p"])["verdict"] == "hurt"
+        same = constant(0.0)
+        assert self.verdict({**same, "p": same["a"] + 1}, ["p"])["verdict"] == "cannot tell"
+
+    @pytest.mark.parametrize("seed", range(40))
+    def test_equals_loops(self, seed):
+        rng = np.random.default_rng(seed)
+        n_cells, n_splits = int(rng.integers(1, 4)), int(rng.integers(5, 9))
+        n_placebos = int(rng.integers(3))
+        level = (0.05, 0.2, 0.4)[seed % 3]
+        hardness = rng.uniform(3, 6, size=(n_cells, n_splits))
+        arms = {
+            name: hardness
+            + rng.normal(shift, 0.3, size=hardness.shape)
+            + (rng.uniform(size=hardness.shape) < 0.1)
+            for name, shift in {"a": rng.normal(0, 0.5), "b": 0, "p": 0.3, "q": rng.normal(0, 0.5)}.items()
+        }
+        placebos = ["p", "q"][:n_placebos]
+        table = give_verdict(cells_of(**arms), "a", "b", placebos, level)
+        expected = naive_verdicts(arms["a"], arms["b"], [arms[name] for name in placebos], level)
+        assert table["verdict"].tolist() == expected
+
+    def test_loops_see_every_verdict(self):
+        """Else the test above would prove little."""
+        rng, seen = np.random.default_rng(0), set()
+        for shift, of_placebo in ((-1, 0), (-1, -1), (1, 0), (0, 0)):
+            b = rng.uniform(3, 6, size=(1, 8))
+            a, p = (b + rng.normal(s, 0.3, size=b.shape) for s in (shift, of_placebo))
+            seen |= set(naive_verdicts(a, b, [p], 0.05))
+        assert seen == set(VERDICTS)
+
+    def test_only_splits_and_cells_that_all_share(self):
+        errors = {name: [values, values] for name, values in constant(-1.0, 10).items()}
+        trials = cells_of(**errors, p=errors["b"])
+        fewer = trials[~((trials["method"] == "p") & ((trials["n_labeled"] == 1) | (trials["seed"] >= 8)))]
+        table = give_verdict(fewer, "a", "b", ["p"])
+        assert table.index.tolist() == [("d", 0)]
+        assert table["n_seeds"].tolist() == [8]
+        with pytest.raises(ValueError, match="'a' and 'b' and 'x' have not run on the same 2 or more seeds"):
+            give_verdict(trials, "a", "b", ["x"])
+
+    def test_columns(self):
+        trials = make_trials(**constant(-1.0))
+        table = give_verdict(trials, "a", "b")
+        cells = compare_cells(trials, "a", "b")
+        assert list(table) == [*cells, "verdict", "sentence"]
+        pd.testing.assert_frame_equal(table[list(cells)], cells)
+
+    @pytest.mark.parametrize(("n_cells", "n_splits"), [(1, 8), (3, 8), (12, 20)])
+    def test_false_alarms_where_nothing_differs(self, n_cells, n_splits, monkeypatch):
+        """At most 5 % of questions get any verdict but "cannot tell", and the interval plays no part."""
+
+        class NoInterval:
+            confidence_interval = (np.nan, np.nan)
+
+        monkeypatch.setattr(comparing, "bootstrap", lambda *_, **__: NoInterval)
+        rng, n_questions, alarms = np.random.default_rng(1), 150, 0
+        for _ in range(n_questions):
+            hardness = rng.lognormal(1, 0.5, size=(n_cells, n_splits))
+            arms = {name: hardness * rng.lognormal(0, 0.2, size=hardness.shape) for name in "ab"}
+            alarms += (give_verdict(cells_of(**arms), "a", "b")["verdict"] != "cannot tell").any()
+        # of 150 questions 7.5 at most are to be expected; more than 15 come by luck in one of 200 tests
+        assert alarms <= 15
+
+
+def test_tally():
+    cells = pd.MultiIndex.from_tuples(
+        [("toy", 10), ("toy", 20), ("boston", 10)], names=["dataset", "n_labeled"]
+    )
+    table = pd.DataFrame({"verdict": ["cannot tell", "helped", "cannot tell"]}, index=cells)
+    assert tally_verdicts(table) == "helped in 1 of 3 cells (toy, N = 20), cannot tell in 2"
+    assert tally_verdicts(table, where=False) == "helped in 1 of 3 cells, cannot tell in 2"
+    both = pd.DataFrame({"verdict": ["hurt", "helped", "hurt"]}, index=cells)
+    assert (
+        tally_verdicts(both)
+        == "helped in 1 of 3 cells (toy, N = 20), hurt in 2 (toy, N = 10; boston, N = 10)"
+    )
+    assert tally_verdicts(table[table["verdict"] == "cannot tell"]) == "cannot tell in 2 of 2 cells"
+
+
+def test_list():
+    cells = pd.MultiIndex.from_tuples([("toy", 10), ("toy", 20)], names=["dataset", "n_labeled"])
+    table = pd.DataFrame({"verdict": ["cannot tell", "helped"], "sentence": ["A.", "B."]}, index=cells)
+    assert list_verdicts(table) == "- **N = 10: cannot tell.** A.\n- **N = 20: helped.** B."
+    two = table.copy()
+    two.index = pd.MultiIndex.from_tuples([("x", 20), ("y", 20)], names=["dataset", "n_labeled"])
+    assert list_verdicts(two) == "- **x, N = 20: cannot tell.** A.\n- **y, N = 20: helped.** B."
