@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
@@ -12,20 +12,20 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
+from torch import nn
 
-from .base import Scaling, SemiSupervisedRegressor
-from .fitting import as_columns, fit_side_by_side
+from .base import Scaling
+from .fitting import RowsThroughNetworks, fit_side_by_side, in_precision_of
+from .hooks import Hook
 from .losses import MetricLoss, RankedListLoss
-from .miner import Miner, MiningMode, mine
+from .miner import Miner, mine
 from .model import SiameseNetwork
+from .scale import MiningMode
 from .schedules import SCHEDULES, Schedule
-from .training import Hook, MetricStep, PairwiseStep, Step, plan
-
-ROWS_PER_BLOCK = 2**16
+from .training import MetricStep, PairwiseStep, Step, plan
 
 
-class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSupervisedRegressor):
+class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThroughNetworks):
     """Semi-supervised deep metric regression with alternate learning (DML-S2R).
 
     Step 1 learns target differences of labeled pairs (eq. 1 and 2), step 2 pulls and pushes
@@ -244,7 +244,9 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         unit_norm = self.embedding == "unit"
         return self._by_blocks(
             self._validate_rows(X, any_shape=True),
-            lambda x: torch.cat([net.embed(_as(x, net), unit_norm) for net in self.networks_], dim=-1),
+            lambda x: torch.cat(
+                [net.embed(in_precision_of(net, x), unit_norm) for net in self.networks_], dim=-1
+            ),
         )
 
     def pairwise_difference(self, X_a: ArrayLike, X_b: ArrayLike) -> np.ndarray:
@@ -264,7 +266,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         x_b = self._tensor(self._scale_features(self._validate_rows(X_b, any_shape=True)))
         scaled = self._mean(
             self._validate_rows(X_a, any_shape=True),
-            lambda x_a, network: network.difference_matrix(x_a, _as(x_b, network)),
+            lambda x_a, network: network.difference_matrix(x_a, in_precision_of(network, x_b)),
         )
         return self._unscaled(scaled) - self._unscaled(np.zeros((1, *self._y_labeled.shape[1:])))
 
@@ -297,61 +299,3 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SemiSup
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-    def _predict(
-        self, X: np.ndarray, networks: Sequence[SiameseNetwork] = (), rows: np.ndarray | None = None
-    ) -> np.ndarray:
-        def predict(x: Tensor, network: SiameseNetwork) -> Tensor:
-            return network.predict(x, *(part.to(x.dtype) for part in (self._x_labeled, self._y_labeled)))
-
-        return self._unscaled(self._mean(X, predict, networks, rows))
-
-    def _mean(
-        self,
-        X: np.ndarray,
-        function: Callable[[Tensor, SiameseNetwork], Tensor],
-        networks: Sequence[SiameseNetwork] = (),
-        rows: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """The mean over networks of what a function gives for scaled rows of X."""
-        networks = networks or self.networks_
-        return self._by_blocks(
-            X,
-            lambda x: torch.stack([function(_as(x, network), network) for network in networks]).mean(0),
-            rows,
-        )
-
-    def _by_blocks(
-        self, X: np.ndarray, function: Callable[[Tensor], Tensor], rows: np.ndarray | None = None
-    ) -> np.ndarray:
-        """What a function gives for scaled rows of X, some at a time."""
-        n = len(X) if rows is None else len(rows)
-        results = np.empty((n, *self._y_labeled.shape[1:]))
-        with torch.no_grad():
-            for start in range(0, n, ROWS_PER_BLOCK):
-                part = slice(start, start + ROWS_PER_BLOCK)
-                x = self._tensor(self._scale_features(X[part if rows is None else rows[part]]))
-                block = function(x).cpu().double().numpy()
-                if start == 0:  # one array from the start: a list of blocks would fragment the memory
-                    results = np.empty((n, *block.shape[1:]))
-                results[part] = block
-        return results
-
-    def _tensor(self, values: np.ndarray, dtype: torch.dtype = torch.float64) -> Tensor:
-        writable = np.require(values, requirements="W")  # else PyTorch warns
-        return torch.as_tensor(writable, dtype=dtype, device=self._device)
-
-    def _scale_features(self, X: np.ndarray) -> np.ndarray:
-        return self.feature_scaler_.transform(as_columns(X)).reshape(X.shape)
-
-    def _unscaled(self, y: np.ndarray) -> np.ndarray:
-        n_targets = self.target_scaler_.n_features_in_
-        return (
-            self.target_scaler_.inverse_transform(y.reshape(-1, n_targets)).reshape(y.shape) if y.size else y
-        )
-
-
-def _as(x: Tensor, network: SiameseNetwork) -> Tensor:
-    """Samples in the precision of a network: float32 while it is trained, then float64."""
-    weight = next(network.parameters(), None)
-    return x if weight is None else x.to(weight.dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -17,13 +17,83 @@ from sklearn.utils.validation import check_consistent_length
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from .base import is_labeled, make_scaler, seeded_torch
+from .base import SemiSupervisedRegressor, is_labeled, make_scaler, seeded_torch
+from .hooks import Hook, show_progress, watch
 from .model import LinearPairHead, SiameseNetwork, make_encoder
 from .rules import ParameterError, check_not_above, check_rules
-from .training import Hook, TrainingSet, train_side_by_side
+from .training import TrainingSet, train_side_by_side
 
 if TYPE_CHECKING:
     from .estimators import DMLS2RRegressor
+
+
+ROWS_PER_BLOCK = 2**16
+
+
+class RowsThroughNetworks(SemiSupervisedRegressor):
+    """Scaling, and rows that go through the networks block by block: what every estimate needs."""
+
+    networks_: list[SiameseNetwork]
+
+    def _predict(
+        self, X: np.ndarray, networks: Sequence[SiameseNetwork] = (), rows: np.ndarray | None = None
+    ) -> np.ndarray:
+        def predict(x: Tensor, network: SiameseNetwork) -> Tensor:
+            return network.predict(x, *(part.to(x.dtype) for part in (self._x_labeled, self._y_labeled)))
+
+        return self._unscaled(self._mean(X, predict, networks, rows))
+
+    def _mean(
+        self,
+        X: np.ndarray,
+        function: Callable[[Tensor, SiameseNetwork], Tensor],
+        networks: Sequence[SiameseNetwork] = (),
+        rows: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """The mean over networks of what a function gives for scaled rows of X."""
+        networks = networks or self.networks_
+        return self._by_blocks(
+            X,
+            lambda x: torch.stack(
+                [function(in_precision_of(network, x), network) for network in networks]
+            ).mean(0),
+            rows,
+        )
+
+    def _by_blocks(
+        self, X: np.ndarray, function: Callable[[Tensor], Tensor], rows: np.ndarray | None = None
+    ) -> np.ndarray:
+        """What a function gives for scaled rows of X, some at a time."""
+        n = len(X) if rows is None else len(rows)
+        results = np.empty((n, *self._y_labeled.shape[1:]))
+        with torch.no_grad():
+            for start in range(0, n, ROWS_PER_BLOCK):
+                part = slice(start, start + ROWS_PER_BLOCK)
+                x = self._tensor(self._scale_features(X[part if rows is None else rows[part]]))
+                block = function(x).cpu().double().numpy()
+                if start == 0:  # one array from the start: a list of blocks would fragment the memory
+                    results = np.empty((n, *block.shape[1:]))
+                results[part] = block
+        return results
+
+    def _tensor(self, values: np.ndarray, dtype: torch.dtype = torch.float64) -> Tensor:
+        writable = np.require(values, requirements="W")  # else PyTorch warns
+        return torch.as_tensor(writable, dtype=dtype, device=self._device)
+
+    def _scale_features(self, X: np.ndarray) -> np.ndarray:
+        return self.feature_scaler_.transform(as_columns(X)).reshape(X.shape)
+
+    def _unscaled(self, y: np.ndarray) -> np.ndarray:
+        n_targets = self.target_scaler_.n_features_in_
+        return (
+            self.target_scaler_.inverse_transform(y.reshape(-1, n_targets)).reshape(y.shape) if y.size else y
+        )
+
+
+def in_precision_of(network: SiameseNetwork, x: Tensor) -> Tensor:
+    """Samples in float32 while a network is trained, then in float64."""
+    weight = next(network.parameters(), None)
+    return x if weight is None else x.to(weight.dtype)
 
 
 def fit_side_by_side(
@@ -221,29 +291,6 @@ def _watch_error(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> Hook:
     y = column_or_1d(y) if model._y_labeled.ndim == 1 else y
     check_consistent_length(X, y)
     return watch(lambda network: float(np.abs(model._predict(X, [network]) - y).mean()))
-
-
-def watch(validate: Callable[[SiameseNetwork], float]) -> Hook:
-    """A hook that stores ``validate(network)`` after each epoch as `validation_mae`."""
-
-    def hook(network: SiameseNetwork, row: dict[str, Any]) -> None:
-        row["validation_mae"] = validate(network)
-
-    return hook
-
-
-def show_progress(n_epochs: int) -> Hook:
-    """A hook that moves a bar of so many epochs."""
-    from tqdm.auto import tqdm  # at import it warns where ipywidgets is missing
-
-    bar = tqdm(total=n_epochs, desc="training", unit="epoch")
-
-    def hook(network: SiameseNetwork, row: dict[str, Any]) -> None:
-        bar.update()
-        if bar.n == n_epochs:
-            bar.close()
-
-    return hook
 
 
 def probe_encoder(encoder: nn.Module, x: Tensor) -> Tensor:

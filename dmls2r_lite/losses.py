@@ -8,9 +8,6 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
-
-from .model import SiameseNetwork
 
 
 class MetricBatch(NamedTuple):
@@ -37,35 +34,6 @@ class MetricBatch(NamedTuple):
 
 
 MetricLoss = Callable[[MetricBatch], Tensor]
-
-
-def all_pairs_loss(network: SiameseNetwork, x: Tensor, y: Tensor) -> Tensor:
-    """Eq. 2 over all ordered pairs: in O(N) if the network is separable, else by blocks of pairs.
-
-    Blocks are recomputed in the backward pass, so memory stays bounded by ``network.max_pairs``.
-
-    Parameters
-    ----------
-    network : SiameseNetwork
-    x : Tensor of shape (N, ...)
-    y : Tensor of shape (N,) or (N, t)
-
-    Returns
-    -------
-    Tensor
-        A scalar.
-    """
-    if network.is_separable:
-        return network.each(pairwise_similarity_loss_all_pairs)(*network.scores(x), y)
-    z, n = network.encoder(x), len(y)
-
-    def block_loss(numbers: Tensor) -> Tensor:
-        i, j = pairs_from_numbers(numbers, n)
-        return pairwise_similarity_loss(network.head(z[i], z[j]), y[i] - y[j]) * len(numbers)
-
-    blocks = torch.arange(n * (n - 1), device=x.device).split(network.max_pairs)
-    total = sum(checkpoint(block_loss, numbers, use_reentrant=False) for numbers in blocks)
-    return torch.as_tensor(total) / (n * (n - 1))
 
 
 def pairs_from_numbers(numbers: Tensor, n: int) -> tuple[Tensor, Tensor]:
@@ -100,42 +68,6 @@ def pairwise_similarity_loss(estimated: Tensor, differences: Tensor) -> Tensor:
             f"got {tuple(estimated.shape)} and {tuple(differences.shape)}"
         )
     return (differences - estimated).square().mean()
-
-
-def pairwise_similarity_loss_all_pairs(g: Tensor, h: Tensor, y: Tensor) -> Tensor:
-    """Eq. 2 over all N(N-1) ordered pairs of a separable f^d(x_i, x_j) = g_i + h_j, in O(N).
-
-    With u = y - g and v = y + h the error of a pair is u_i - v_j, and a double sum over a
-    difference of two terms is a formula in their means and variances.
-
-    Parameters
-    ----------
-    g, h, y : Tensor of shape (N,) or (N, t)
-        Scores in first and second place, and targets; N is 2 or more.
-
-    Returns
-    -------
-    Tensor
-        A scalar, in squared units of the target.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ or N is below 2.
-    """
-    n = len(y)
-    if not g.shape == h.shape == y.shape or n < 2:
-        raise ValueError(
-            "g, h and y must have the same shape (N,) or (N, t) with N of 2 or more, "
-            f"got {tuple(g.shape)}, {tuple(h.shape)} and {tuple(y.shape)}"
-        )
-    y = y - y.mean(dim=0)  # only differences of y matter: a large offset would cost digits
-    u, v = y - g, y + h
-    # Only sums of squares around the means: n * sum(u^2) - ... would cancel when u is large.
-    between = (u.mean(dim=0) - v.mean(dim=0)).square()
-    all_pairs = n * (u.var(dim=0, correction=0) + v.var(dim=0, correction=0) + between)
-    with_itself = (u - v).square().mean(dim=0)
-    return ((all_pairs - with_itself) / (n - 1)).mean()
 
 
 def ranked_list_loss(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from . import losses, scale
 from .model import LinearPairHead, SiameseNetwork
 
 if TYPE_CHECKING:
@@ -64,15 +65,15 @@ class StackedNetwork(SiameseNetwork):
 
     def each(self, loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
         """A loss of each network, shape (R,), from what belongs to it."""
-        if getattr(loss, "__module__", None) == f"{__package__}.losses":
+        if getattr(loss, "__module__", None) in (losses.__name__, scale.__name__):
             return torch.func.vmap(loss)
 
         def one_by_one(*arguments: Any) -> Tensor:  # another's code may do what vmap cannot, or draw numbers
-            losses = []
+            values = []
             for r in range(len(self.turns.states)):
                 with self.turns.of(r):
-                    losses.append(loss(*(part_of(argument, r) for argument in arguments)))
-            return torch.stack(losses)
+                    values.append(loss(*(part_of(argument, r) for argument in arguments)))
+            return torch.stack(values)
 
         return one_by_one
 

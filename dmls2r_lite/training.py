@@ -6,12 +6,8 @@ A step is a small object that owns its options. It cuts an epoch into batches, a
 
 from __future__ import annotations
 
-import builtins
-import sys
 import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
@@ -20,20 +16,19 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from .hooks import Hook, kept_when_interrupted, refuse_divergence
 from .losses import (
     MetricBatch,
     MetricLoss,
     RankedListLoss,
-    all_pairs_loss,
     pairs_from_numbers,
     pairwise_similarity_loss,
 )
 from .miner import Miner, mine
 from .model import SiameseNetwork, take
+from .scale import all_pairs_loss
 from .schedules import Schedule
 from .stacking import SideBySide
-
-Hook = Callable[[SiameseNetwork, dict[str, Any]], None]
 
 
 class TrainingSet(NamedTuple):
@@ -359,35 +354,6 @@ def plan(
     return [known[name] for name in names]
 
 
-def refuse_divergence(learning_rate: float) -> Hook:
-    """A hook that raises ValueError when a loss is no longer finite."""
-
-    def hook(network: SiameseNetwork, row: dict[str, Any]) -> None:
-        if row["n_steps"] and not np.isfinite(row["loss"]):
-            raise ValueError(
-                f"training diverged: the loss of {row['step']} epoch {row['epoch']} is {row['loss']}; "
-                f"try a learning_rate below {learning_rate}"
-            )
-
-    return hook
-
-
-@contextmanager
-def kept_when_interrupted() -> Iterator[list[str]]:
-    """Where a person waits, let an interrupt end the training, after a first epoch, with a warning.
-
-    It gives a list, to which the name of each step is to be added when its epoch begins.
-    """
-    begun: list[str] = []
-    try:
-        yield begun
-    except KeyboardInterrupt:
-        if not (len(begun) > 1 and _is_interactive()):
-            raise
-        epoch = f"{begun[-1]} epoch {begun.count(begun[-1])}"
-        warnings.warn(f"interrupted in {epoch}: the network stays as it is now", stacklevel=5)
-
-
 def make_adam(parameters: Iterable[nn.Parameter], learning_rate: float) -> torch.optim.Adam:
     """Adam, all weights in one pass where PyTorch has that."""
     weights = list(parameters)
@@ -400,7 +366,3 @@ def draw_batches(n: int, batch_size: int, max_batches: int, rng: np.random.Gener
     batch_size, max_batches = int(batch_size), int(max_batches)  # NumPy's overflow, and PyTorch refuses them
     drawn = rng.choice(n, size=min(n, batch_size * max_batches), replace=False)
     return torch.from_numpy(drawn).split(batch_size)
-
-
-def _is_interactive() -> bool:
-    return hasattr(sys, "ps1") or hasattr(builtins, "__IPYTHON__")

@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from dmls2r_lite.fitting import watch
+from dmls2r_lite.hooks import watch
 from dmls2r_lite.losses import MetricBatch, RankedListLoss
 from dmls2r_lite.miner import mine as mine_by_package
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder

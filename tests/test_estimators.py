@@ -161,7 +161,7 @@ class TestPredict:
 
     def test_blocks_of_rows_make_no_difference(self, split, fitted, monkeypatch):
         whole = fitted.predict(split.X_test), fitted.transform(split.X_test)
-        monkeypatch.setattr(dmls2r_lite.estimators, "ROWS_PER_BLOCK", 7)
+        monkeypatch.setattr(dmls2r_lite.fitting, "ROWS_PER_BLOCK", 7)
         assert_allclose(fitted.predict(split.X_test), whole[0], rtol=1e-12)
         assert_allclose(fitted.transform(split.X_test), whole[1], rtol=1e-12)
 
@@ -853,7 +853,7 @@ class TestWarmStart:
 
 
 def test_interrupt_in_a_notebook_keeps_the_model(split, monkeypatch):
-    monkeypatch.setattr("dmls2r_lite.training._is_interactive", lambda: True)
+    monkeypatch.setattr("dmls2r_lite.hooks._is_interactive", lambda: True)
     calls = []
 
     def loss(batch):

@@ -4,7 +4,8 @@ import naive
 import pytest
 import torch
 
-from dmls2r_lite.miner import mine_from_scores, mine_positives_negatives
+from dmls2r_lite.miner import mine_positives_negatives
+from dmls2r_lite.scale import mine_from_scores
 
 MODES = ["absolute", "signed"]
 

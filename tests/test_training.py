@@ -11,11 +11,12 @@ from naive import train_by_parameters as train
 from torch import nn
 from torch.testing import assert_close
 
-from dmls2r_lite import training
-from dmls2r_lite.losses import RankedListLoss, all_pairs_loss, pairs_from_numbers
+from dmls2r_lite import hooks
+from dmls2r_lite.losses import RankedListLoss, pairs_from_numbers
 from dmls2r_lite.miner import mine
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
 from dmls2r_lite.rivals.placebos import mine_random, mine_swapped, null_loss
+from dmls2r_lite.scale import all_pairs_loss
 from dmls2r_lite.schedules import SCHEDULES, alternate
 from dmls2r_lite.training import MetricStep, Orders, TrainingSet, descend, plan
 
@@ -433,7 +434,7 @@ def test_signed_mining_of_vectors_is_refused(data):
 
 class TestInterrupt:
     def interrupted(self, data, monkeypatch, *, after, interactive):
-        monkeypatch.setattr(training, "_is_interactive", lambda: interactive)
+        monkeypatch.setattr(hooks, "_is_interactive", lambda: interactive)
         network, losses = make_network(), []
 
         def loss(batch):
@@ -452,7 +453,7 @@ class TestInterrupt:
         assert not same_bits(weights(network), weights(make_network()))
 
     def test_at_any_place(self, data, monkeypatch):
-        monkeypatch.setattr(training, "_is_interactive", lambda: True)
+        monkeypatch.setattr(hooks, "_is_interactive", lambda: True)
 
         def interrupt(network, row):
             if row["step"] == "metric":

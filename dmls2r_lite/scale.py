@@ -1,0 +1,210 @@
+"""The same at scale: eq. 2 over all pairs and Algorithm 1 without forming pairs, with equal results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from .losses import pairs_from_numbers, pairwise_similarity_loss
+from .model import SiameseNetwork
+
+MiningMode = Literal["absolute", "signed"]
+
+
+def all_pairs_loss(network: SiameseNetwork, x: Tensor, y: Tensor) -> Tensor:
+    """Eq. 2 over all ordered pairs: in O(N) if the network is separable, else by blocks of pairs.
+
+    Blocks are recomputed in the backward pass, so memory stays bounded by ``network.max_pairs``.
+
+    Parameters
+    ----------
+    network : SiameseNetwork
+    x : Tensor of shape (N, ...)
+    y : Tensor of shape (N,) or (N, t)
+
+    Returns
+    -------
+    Tensor
+        A scalar.
+    """
+    if network.is_separable:
+        return network.each(pairwise_similarity_loss_all_pairs)(*network.scores(x), y)
+    z, n = network.encoder(x), len(y)
+
+    def block_loss(numbers: Tensor) -> Tensor:
+        i, j = pairs_from_numbers(numbers, n)
+        return pairwise_similarity_loss(network.head(z[i], z[j]), y[i] - y[j]) * len(numbers)
+
+    blocks = torch.arange(n * (n - 1), device=x.device).split(network.max_pairs)
+    total = sum(checkpoint(block_loss, numbers, use_reentrant=False) for numbers in blocks)
+    return torch.as_tensor(total) / (n * (n - 1))
+
+
+def pairwise_similarity_loss_all_pairs(g: Tensor, h: Tensor, y: Tensor) -> Tensor:
+    """Eq. 2 over all N(N-1) ordered pairs of a separable f^d(x_i, x_j) = g_i + h_j, in O(N).
+
+    With u = y - g and v = y + h the error of a pair is u_i - v_j, and a double sum over a
+    difference of two terms is a formula in their means and variances.
+
+    Parameters
+    ----------
+    g, h, y : Tensor of shape (N,) or (N, t)
+        Scores in first and second place, and targets; N is 2 or more.
+
+    Returns
+    -------
+    Tensor
+        A scalar, in squared units of the target.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ or N is below 2.
+    """
+    n = len(y)
+    if not g.shape == h.shape == y.shape or n < 2:
+        raise ValueError(
+            "g, h and y must have the same shape (N,) or (N, t) with N of 2 or more, "
+            f"got {tuple(g.shape)}, {tuple(h.shape)} and {tuple(y.shape)}"
+        )
+    y = y - y.mean(dim=0)  # only differences of y matter: a large offset would cost digits
+    u, v = y - g, y + h
+    # Only sums of squares around the means: n * sum(u^2) - ... would cancel when u is large.
+    between = (u.mean(dim=0) - v.mean(dim=0)).square()
+    all_pairs = n * (u.var(dim=0, correction=0) + v.var(dim=0, correction=0) + between)
+    with_itself = (u - v).square().mean(dim=0)
+    return ((all_pairs - with_itself) / (n - 1)).mean()
+
+
+def mine_from_scores(
+    g_anchors: Tensor, h_unlabeled: Tensor, k: int, mode: MiningMode = "absolute"
+) -> tuple[Tensor, Tensor]:
+    """Choose what `mine_positives_negatives` would from g_a + h_u, without that (N, M) matrix.
+
+    An anchor's positives lie around -g_a among the sorted h, its negatives at the two ends:
+    one sort serves all anchors, O(M log M + N (log M + k log k)). Sums are taken in float64,
+    where those of two float32 numbers of like size do not round: ties are true ties.
+
+    Parameters
+    ----------
+    g_anchors : Tensor of shape (N,)
+        Score of each anchor in first place.
+    h_unlabeled : Tensor of shape (M,)
+        Score of each unlabeled sample in second place.
+    k, mode
+        As in `mine_positives_negatives`.
+
+    Returns
+    -------
+    positives, negatives : Tensor of int64, shape (N, k)
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or a score is not finite.
+    """
+    if g_anchors.ndim != 1 or h_unlabeled.ndim != 1:
+        raise ValueError(
+            "g_anchors and h_unlabeled must have shapes (N,) and (M,), "
+            f"got {tuple(g_anchors.shape)} and {tuple(h_unlabeled.shape)}"
+        )
+    n, m = len(g_anchors), len(h_unlabeled)
+    check_mining(k, m, mode, g_anchors, h_unlabeled)
+    g, (h, order) = g_anchors.double(), h_unlabeled.double().sort(stable=True)
+    steps = torch.arange(k, device=h.device)
+
+    def downwards(start: Tensor) -> Tensor:
+        """Positions start, start - 1, ...; within a run of equal h, upwards: low columns first."""
+        positions = start[..., None] - steps
+        values = h[positions.clamp(min=0)]
+        mirrored = torch.searchsorted(h, values) + torch.searchsorted(h, values, right=True) - 1 - positions
+        return torch.where(positions < 0, positions, mirrored)
+
+    smallest, largest = steps, downwards(torch.tensor(m - 1, device=h.device))
+    if mode == "signed":  # g_a shifts all differences of an anchor alike
+        return order[smallest].expand(n, k).clone(), order[largest].expand(n, k).clone()
+
+    first_above = torch.searchsorted(h, -g)
+    around = torch.cat([downwards(first_above - 1), first_above[:, None] + steps], dim=1)
+    ends = torch.cat([smallest, largest[largest >= k]]).expand(n, -1)
+
+    def best(candidates: Tensor, sign: int) -> Tensor:
+        inside = (candidates >= 0) & (candidates < m)
+        position = candidates.clamp(0, m - 1)
+        size = torch.where(inside, sign * (g[:, None] + h[position]).abs(), torch.inf)
+        column = order[position]
+        by_column = column.argsort(dim=1)  # then a stable sort by size breaks ties by column
+        by_size = size.gather(1, by_column).sort(dim=1, stable=True).indices[:, :k]
+        return column.gather(1, by_column.gather(1, by_size))
+
+    return best(around, 1), best(ends, -1)
+
+
+def mine_by_chunks(
+    chunks: Iterable[Tensor], m: int, k: int, mode: MiningMode = "absolute"
+) -> tuple[Tensor, Tensor]:
+    """`mine_positives_negatives` of differences that come some columns at a time, in O(N M).
+
+    Parameters
+    ----------
+    chunks : iterable of Tensor of shape (N, m_i) or (N, m_i, t)
+        Side by side they are the differences. Only one is held at a time.
+    m : int
+        M, the number of all columns.
+    k, mode
+        As in `mine_positives_negatives`.
+
+    Returns
+    -------
+    positives, negatives : Tensor of int64, shape (N, k)
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or a difference is not finite.
+    """
+    check_mining(k, m, mode)
+    best: list[tuple[Tensor, Tensor] | None] = [None, None]
+    start = 0
+    for chunk in chunks:
+        check_mining(k, m, mode, chunk)
+        size = rank_by(chunk, mode)
+        columns = torch.arange(start, start + chunk.shape[1], device=chunk.device).expand_as(size)
+        start += chunk.shape[1]
+        for side, kept in enumerate(best):
+            values, numbers = size, columns
+            if kept is not None:
+                values, numbers = torch.cat([kept[0], values], dim=1), torch.cat([kept[1], numbers], dim=1)
+            order = values.sort(dim=1, stable=True, descending=side == 1).indices[:, :k]
+            best[side] = values.gather(1, order), numbers.gather(1, order)
+    positives, negatives = (kept[1] for kept in best if kept is not None)
+    return positives, negatives
+
+
+def rank_by(differences: Tensor, mode: MiningMode) -> Tensor:
+    """What mining sorts by, shape (N, M): the size of a difference, the norm of a vector, or its value.
+
+    Raises
+    ------
+    ValueError
+        If vectors are to be ranked by their value.
+    """
+    if differences.ndim == 2:
+        return differences.abs() if mode == "absolute" else differences
+    if mode == "signed":
+        raise ValueError("mode must be 'absolute' for vector targets, got 'signed'")
+    return torch.linalg.vector_norm(differences, dim=-1)
+
+
+def check_mining(k: int, m: int, mode: str, *values: Tensor) -> None:
+    """Raise ValueError if an argument of a miner is out of range or a value is not finite."""
+    if mode not in ("absolute", "signed"):
+        raise ValueError(f"mode must be 'absolute' or 'signed', got {mode!r}")
+    if not 1 <= k <= m:
+        raise ValueError(f"k must be between 1 and the number of unlabeled samples, {m}, got {k}")
+    if not all(value.isfinite().all() for value in values):
+        raise ValueError("estimated differences must be finite: has training diverged?")
