@@ -21,19 +21,20 @@ ELEMENTWISE = (nn.Identity, nn.ReLU, nn.LeakyReLU, nn.ELU, nn.GELU, nn.SiLU, nn.
 class StackedLinear(nn.Module):
     """Linear layers side by side: (R, n, n_in) to (R, n, n_out).
 
-    The single layers stay usable: from now on their weights are views of the stacked ones.
+    Weights are (R, n_in, n_out), so that no product needs to be turned around and copied. The single
+    layers stay usable: from now on their weights are views of the stacked ones.
     """
 
     def __init__(self, layers: Sequence[nn.Linear]) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.stack([layer.weight.detach() for layer in layers]))
+        self.weight = nn.Parameter(torch.stack([layer.weight.detach().mT for layer in layers]))
         self.bias = nn.Parameter(torch.stack([layer.bias.detach() for layer in layers]))
         for layer, weight, bias in zip(layers, self.weight.detach(), self.bias.detach(), strict=True):
-            layer.weight.data, layer.bias.data = weight, bias
+            layer.weight.data, layer.bias.data = weight.mT, bias
 
     def forward(self, x: Tensor) -> Tensor:
         """Each network's own layer on its own rows."""
-        return torch.baddbmm(self.bias[:, None], x, self.weight.mT)
+        return torch.baddbmm(self.bias[:, None], x, self.weight)
 
 
 class StackedPairHead(nn.Module):
@@ -50,8 +51,8 @@ class StackedPairHead(nn.Module):
 
     def scores(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """g and h, each of shape (R, n) or (R, n, t)."""
-        parts = self.linear.weight.unflatten(-1, (2, -1)).flatten(1, 2)  # one product instead of two
-        g, h = torch.bmm(self.activation(z), parts.mT).unflatten(-1, (-1, 2)).unbind(-1)
+        weight = self.linear.weight.unflatten(1, (2, -1)).transpose(1, 2)  # (R, n_codes, 2, t)
+        g, h = torch.bmm(self.activation(z), weight.flatten(2)).unflatten(-1, (2, -1)).unbind(-2)
         g = g + self.linear.bias[:, None]
         return (g, h) if self.n_targets else (g.squeeze(-1), h.squeeze(-1))
 
@@ -213,4 +214,4 @@ class SideBySide:
         """Give each network its weights for itself: views would keep all of them in memory."""
         for network in self.networks if len(self.networks) > 1 else ():
             for weight in network.parameters():
-                weight.data = weight.data.clone()
+                weight.data = weight.data.clone(memory_format=torch.contiguous_format)
