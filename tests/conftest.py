@@ -3,8 +3,13 @@
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 import torch
+
+hypothesis.settings.register_profile("quick", max_examples=20, deadline=None)
+hypothesis.settings.register_profile("thorough", max_examples=150, deadline=None)  # what `make test` asks for
+hypothesis.settings.load_profile("quick")
 
 torch.set_num_threads(1)  # the networks here are tiny: threads would only wait for each other
 

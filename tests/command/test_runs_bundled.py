@@ -1,15 +1,37 @@
 """The notebooks on other bundled data than they are committed with."""
 
 import pytest
-from notebook_runs import each_notebook, run_notebook
+from notebook_runs import (
+    FEWER,
+    PATHS,
+    WITH_A_DATASET,
+    check_run,
+    each_notebook,
+    each_notebook_with_a_dataset,
+    run_notebooks,
+)
 
-SETTINGS = {
-    "diabetes-10": ["diabetes", "-p", "n_labeled", "10"],
-    "boston-50": ["boston", "-p", "n_labeled", "50", "-p", "seed", "7"],
-}
+pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.fixture(scope="module")
+def diabetes_10(tmp_path_factory):
+    arguments = ["diabetes", "-p", "n_labeled", "10", "-p", "seed", "7"]
+    return run_notebooks(PATHS, arguments, tmp_path_factory.mktemp("diabetes"))
+
+
+@pytest.fixture(scope="module")
+def boston_50(tmp_path_factory):
+    """Not those without a dataset: here they would do as before."""
+    arguments = ["boston", "-p", "n_labeled", "50", "-p", "seed", "7", *FEWER]
+    return run_notebooks(WITH_A_DATASET, arguments, tmp_path_factory.mktemp("boston"))
+
+
 @each_notebook
-def test_runs(path, setting, tmp_path):
-    run_notebook(path, SETTINGS[setting], tmp_path)
+def test_diabetes_10(path, diabetes_10):
+    check_run(path, diabetes_10)
+
+
+@each_notebook_with_a_dataset
+def test_boston_50(path, boston_50):
+    check_run(path, boston_50)
