@@ -39,7 +39,9 @@ def run_notebooks(paths: list[Path], arguments: list[str], output_dir: Path) -> 
         The same folder, for `check_run` of each notebook.
     """
     only = [argument for path in paths for argument in ("--only", path.name[:2])]
-    result = CliRunner().invoke(cli.main, ["run", *arguments, *only, "--output-dir", str(output_dir)])
+    command = ["run", *arguments, *only, "--output-dir", str(output_dir)]
+    one_process = {"JOBLIB_MULTIPROCESSING": "0"}  # tests run side by side already
+    result = CliRunner().invoke(cli.main, command, env=one_process)
     failed = list(output_dir.glob("*/*.partial.ipynb"))  # which `check_run` notices
     assert result.exit_code == bool(failed), result.output
     print(result.output)
