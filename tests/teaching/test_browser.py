@@ -71,7 +71,7 @@ def settings_of_our_own(folder):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(values))
     ours = {name: str(folder / name) for name in (*places, "JUPYTERLAB_WORKSPACES_DIR")}
-    return {**os.environ, **ours}
+    return {**os.environ, **ours, "JOBLIB_MULTIPROCESSING": "0"}  # other tests run beside these
 
 
 def stop(server):
