@@ -210,6 +210,7 @@ def test_report_can_be_computed_again():
     assert means["both"] - means["step_1"] == pytest.approx(report.difference, abs=report.standard_error)
 
 
+@pytest.mark.slow
 def test_code_in_readme_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {}

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    arguments = ["diabetes", "-p", "n_labeled", "50", "-p", "seed", "7", *FEWER]
+    arguments = ["diabetes", "-p", "n_labeled", "30", "-p", "seed", "7", *FEWER]
     return run_notebooks(WITH_A_DATASET, arguments, tmp_path_factory.mktemp("runs"))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from notebook_runs import (
+    FEWER,
     PATHS,
     check_run,
     each_notebook,
@@ -14,7 +15,7 @@ from notebook_runs import (
 )
 
 N_ROWS, N_EMPTY = 120, 90
-ARGUMENTS = ["-p", "target", "price", "-p", "n_labeled", "10", "-p", "n_repeats", "2"]
+ARGUMENTS = ["-p", "target", "price", "-p", "n_labeled", "10", *FEWER, "-p", "n_seeds", "6"]
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("uci_folder")]
 
 @pytest.fixture(scope="module", params=["superconductivity", "air_quality"])
 def finished(request, uci_folder, tmp_path_factory):
-    return run_notebooks(WITH_A_DATASET, [request.param, *FEWER], tmp_path_factory.mktemp(request.param))
+    arguments = [request.param, "-p", "n_labeled", "10", *FEWER]
+    return run_notebooks(WITH_A_DATASET, arguments, tmp_path_factory.mktemp("runs"))
 
 
 @each_notebook_with_a_dataset

@@ -106,6 +106,7 @@ class TestRunBenchmark:
             assert len(list(run_benchmark(tmp_path, ["toy"], ["median"], [5], range(4)))) == 5
         assert read_trials(tmp_path)["seed"].sort_values().tolist() == [0, 1, 2, 3]
 
+    @pytest.mark.slow
     def test_a_dask_cluster_gives_the_same(self, tmp_path):
         distributed = pytest.importorskip("distributed")
         options = {
@@ -212,6 +213,7 @@ def run_fast_methods(folder):
     return run(folder, datasets=["toy"], methods=FAST, n_labeled=[5, 10], seeds=range(50))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kills process groups")
 def test_killed_twenty_times(start, tmp_path):
     path = tmp_path / "results" / "trials.csv"
@@ -248,6 +250,7 @@ def test_killed_twenty_times(start, tmp_path):
     pd.testing.assert_frame_equal(*by_key)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="ends process groups")
 def test_two_at_once(start, tmp_path):
     folder = tmp_path / "results"
