@@ -23,4 +23,8 @@ def finished(tmp_path_factory):
 @each_notebook_with_a_dataset
 def test_runs(path, finished):
     nb = check_run(path, finished)
-    assert count_figures(nb) == count_figures(nbformat.read(path, as_version=4))
+    committed = nbformat.read(path, as_version=4)
+    committed.cells = [
+        cell for cell in committed.cells if not cell.source.startswith('if dataset == "boston"')
+    ]
+    assert count_figures(nb) == count_figures(committed)
