@@ -15,7 +15,7 @@ from notebook_runs import (
 )
 
 N_ROWS, N_EMPTY = 120, 90
-ARGUMENTS = ["-p", "target", "price", "-p", "n_labeled", "10", *FEWER, "-p", "n_seeds", "6"]
+ARGUMENTS = ["-p", "target", "price", "-p", "n_labeled", "10", "-p", "n_repeats", "2"]
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ def messy(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def finished(messy, tmp_path_factory):
-    arguments = [str(messy), *ARGUMENTS, "-p", "method", "ridge"]
+    arguments = [str(messy), *FEWER, *ARGUMENTS, "-p", "n_seeds", "6", "-p", "method", "ridge"]
     return run_notebooks(PATHS, arguments, tmp_path_factory.mktemp("runs"))
 
 
