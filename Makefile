@@ -26,8 +26,9 @@ test: .venv/course  ## style, types, unit tests, and every cell of every noteboo
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
-		--nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests $(NOTEBOOKS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 \
+		--hypothesis-profile=thorough --nbval-lax --nbval-current-env --nbval-cell-timeout=300 \
+		tests $(NOTEBOOKS)
 
 lab: .venv/installed  ## JupyterLab, at the first notebook
 	data="$${DMLS2R_DATA:+$$(realpath "$$DMLS2R_DATA")}"; cd notebooks && \

@@ -3,10 +3,17 @@
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 import torch
 
-torch.set_num_threads(1)  # the networks here are tiny: threads would only wait for each other
+hypothesis.settings.register_profile("quick", max_examples=20, deadline=None)
+hypothesis.settings.register_profile("thorough", max_examples=150, deadline=None)  # what `make test` asks for
+hypothesis.settings.load_profile("quick")
+
+# The networks here are tiny, and tests run side by side: threads would only wait for each other.
+torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"  # of kernels
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Run a notebook with other parameters than its own, and look at what comes out."""
+"""Run the notebooks with other parameters than their own, and look at what comes out."""
 
 import re
 from pathlib import Path
@@ -11,23 +11,50 @@ from dmls2r_lite.command import cli
 from dmls2r_lite.command.pages import NO_CAPTION, collect_results
 
 PATHS = sorted((Path(__file__).parents[1] / "notebooks").glob(cli.NUMBERED))
+WITH_A_DATASET = [path for path in PATHS if "dataset: str" in path.read_text()]  # others make their own
+
+# Fewer splits, repeats and epochs than by default, to save time: with the default ones run the notebooks as
+# they are committed. With fewer than 6 splits there is no verdict: those on a table of one's own have 6.
+FEWER = ["-p", "n_seeds", "2", "-p", "n_repeats", "2", "-p", "n_epochs", "3"]
 
 each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-each_notebook_with_a_dataset = pytest.mark.parametrize(  # the others make their own data
-    "path", [path for path in PATHS if "dataset: str" in path.read_text()], ids=lambda path: path.stem
-)
+each_notebook_with_a_dataset = pytest.mark.parametrize("path", WITH_A_DATASET, ids=lambda path: path.stem)
 
 
-def run_notebook(path: Path, arguments: list[str], output_dir: Path) -> nbformat.NotebookNode:
-    """Run one notebook by `dmls2r run`; check that it is complete and shows no warning."""
-    command = ["run", *arguments, "--only", path.name[:2], "--output-dir", str(output_dir)]
-    result = CliRunner().invoke(cli.main, command)
-    assert result.exit_code == 0, result.output
+def run_notebooks(paths: list[Path], arguments: list[str], output_dir: Path) -> Path:
+    """Run notebooks by one `dmls2r run`, which starts only once and writes one index page.
+
+    Parameters
+    ----------
+    paths : list of Path
+        Of the notebooks.
+    arguments : list of str
+        A dataset and parameters.
+    output_dir : Path
+        Gets all that the command writes.
+
+    Returns
+    -------
+    Path
+        The same folder, for `check_run` of each notebook.
+    """
+    only = [argument for path in paths for argument in ("--only", path.name[:2])]
+    command = ["run", *arguments, *only, "--output-dir", str(output_dir)]
+    one_process = {"JOBLIB_MULTIPROCESSING": "0"}  # tests run side by side already
+    result = CliRunner().invoke(cli.main, command, env=one_process)
+    failed = list(output_dir.glob("*/*.partial.ipynb"))  # which `check_run` notices
+    assert result.exit_code == bool(failed), result.output
+    print(result.output)
+    return output_dir
+
+
+def check_run(path: Path, output_dir: Path) -> nbformat.NotebookNode:
+    """Check that a notebook ran to its end, is complete and shows no warning; return it executed."""
+    assert not list(output_dir.glob(f"*/{path.stem}.partial.ipynb"))
     (done,) = output_dir.glob(f"*/{path.name}")
     nb = nbformat.read(done, as_version=4)
     assert collect_results(nb).keys() == collect_results(nbformat.read(path, as_version=4)).keys()
-    outputs = [output for cell in nb.cells if cell.cell_type == "code" for output in cell.outputs]
-    assert not [output.text for output in outputs if output.get("name") == "stderr"]
+    assert not [output.text for output in outputs_of(nb) if output.get("name") == "stderr"]
     assert f"{path.stem}.html" in (output_dir / "index.html").read_text()
     page = done.with_suffix(".html").read_text()
     assert NO_CAPTION not in page
@@ -35,10 +62,18 @@ def run_notebook(path: Path, arguments: list[str], output_dir: Path) -> nbformat
     return nb
 
 
+def outputs_of(nb: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    """What all cells of a notebook show."""
+    return [output for cell in nb.cells for output in cell.get("outputs", [])]
+
+
+def count_figures(nb: nbformat.NotebookNode) -> int:
+    """How many figures a notebook shows."""
+    return sum("image/png" in output.get("data", {}) for output in outputs_of(nb))
+
+
 def texts_of(nb: nbformat.NotebookNode) -> str:
     """What a notebook's cells have printed or shown as text."""
     return "".join(
-        output.get("text", "") + output.get("data", {}).get("text/markdown", "")
-        for cell in nb.cells
-        for output in cell.get("outputs", [])
+        output.get("text", "") + output.get("data", {}).get("text/markdown", "") for output in outputs_of(nb)
     )

@@ -1,5 +1,6 @@
 """An interrupt while a notebook trains keeps the model: in a real kernel, interrupted as Jupyter does."""
 
+import pytest
 from jupyter_client.manager import start_new_kernel
 
 TRAIN = """
@@ -14,6 +15,7 @@ print(model.predict(split.X_test).shape == split.y_test.shape, 0 < len(model.his
 """
 
 
+@pytest.mark.slow
 def test_interrupt_in_a_kernel():
     manager, client = start_new_kernel(kernel_name="python3")
     try:

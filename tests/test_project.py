@@ -263,6 +263,7 @@ def test_shipped_trials_can_be_computed_again():
     assert means["DML-S2R"] - means["step 1"] == pytest.approx(difference, abs=standard_error)
 
 
+@pytest.mark.slow
 def test_code_in_readme_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {}

@@ -339,6 +339,7 @@ def test_index_page_lists_earlier_runs_and_survives_other_files(finished, tmp_pa
 # Runs that do not go well
 
 
+@pytest.mark.slow
 def test_failing_notebook_is_kept_and_the_others_run(notebooks):
     write_notebook(
         notebooks / "00_a.ipynb", "if dataset == 'toy':\n    raise KeyError('one\\ntwo')", "print('after')"
@@ -370,6 +371,7 @@ def test_failing_notebook_is_kept_and_the_others_run(notebooks):
     assert not list((output / "toy").glob("*partial*"))
 
 
+@pytest.mark.slow
 def test_kernel_that_dies_is_a_failure_like_others(notebooks):
     write_notebook(notebooks / "00_a.ipynb", "import os", "os._exit(9)")
     write_notebook(notebooks / "01_b.ipynb", parameters="seed: int = 0")
@@ -382,6 +384,7 @@ def test_kernel_that_dies_is_a_failure_like_others(notebooks):
     assert lines[1].startswith("    cell [4]: DeadKernelError")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT], ids=lambda sent: sent.name)
 def test_a_run_that_was_stopped_goes_on(notebooks, sent):
     output = notebooks.parent / "runs" / "toy"
@@ -435,9 +438,9 @@ def test_only_what_is_still_true_is_skipped(stopped, tmp_path, monkeypatch, chan
         notebook.write_text(notebook.read_text().replace("print(n_labeled)", "print(2)"))
     elif change == "package":
         package = tmp_path / "package"
-        shutil.copytree(Path(runner.__file__).parent, package)
+        shutil.copytree(Path(runner.__file__).parents[1], package)
         (package / "miner.py").write_text("# changed")
-        monkeypatch.setattr(runner, "__file__", str(package / "runner.py"))
+        monkeypatch.setattr(runner, "__file__", str(package / "command" / "runner.py"))
     elif change == "output":
         (output / "00_a.ipynb").unlink()
     elif change == "page":
@@ -448,6 +451,7 @@ def test_only_what_is_still_true_is_skipped(stopped, tmp_path, monkeypatch, chan
     assert ("done before" in result.stderr) == (change == "nothing")
 
 
+@pytest.mark.slow
 def test_edited_notebooks_are_kept(notebooks):
     write_notebook(notebooks / "00_a.ipynb", "print(n_labeled)")
     output = notebooks.parent / "runs" / "toy"
@@ -523,6 +527,7 @@ def test_damaged_results_are_put_aside(notebooks, content):
     assert path.with_name("results.edited-1.json").exists()
 
 
+@pytest.mark.slow
 def test_two_runs_at_once(notebooks):
     """One dataset at a time: the second is told; other datasets share the index page."""
     started = notebooks.parent / "started"
@@ -645,6 +650,7 @@ def test_one_file_by_two_spellings_runs_once(notebooks, flats, monkeypatch):
     assert result.stdout.count("00_a") == 1
 
 
+@pytest.mark.slow
 def test_a_changed_file_is_run_again(notebooks, flats):
     failing = "from pathlib import Path\nassert Path(dataset).with_name('go').exists()"
     write_notebook(notebooks / "00_a.ipynb", parameters=FILE_PARAMETERS)

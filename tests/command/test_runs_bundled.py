@@ -1,15 +1,30 @@
-"""The notebooks on other bundled data than they are committed with."""
+"""The notebooks on another bundled dataset than they are committed with, with more labels."""
 
+import nbformat
 import pytest
-from notebook_runs import each_notebook, run_notebook
+from notebook_runs import (
+    FEWER,
+    WITH_A_DATASET,
+    check_run,
+    count_figures,
+    each_notebook_with_a_dataset,
+    run_notebooks,
+)
 
-SETTINGS = {
-    "diabetes-10": ["diabetes", "-p", "n_labeled", "10"],
-    "boston-50": ["boston", "-p", "n_labeled", "50", "-p", "seed", "7"],
-}
+pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@each_notebook
-def test_runs(path, setting, tmp_path):
-    run_notebook(path, SETTINGS[setting], tmp_path)
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    arguments = ["diabetes", "-p", "n_labeled", "30", "-p", "seed", "7", *FEWER]
+    return run_notebooks(WITH_A_DATASET, arguments, tmp_path_factory.mktemp("runs"))
+
+
+@each_notebook_with_a_dataset
+def test_runs(path, finished):
+    nb = check_run(path, finished)
+    committed = nbformat.read(path, as_version=4)
+    committed.cells = [
+        cell for cell in committed.cells if not cell.source.startswith('if dataset == "boston"')
+    ]
+    assert count_figures(nb) == count_figures(committed)

@@ -62,7 +62,7 @@ class TestDialects:
         )
     )
 
-    @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         columns=frames,
         sep=st.sampled_from(",;\t|"),
@@ -94,7 +94,7 @@ class TestDialects:
         read["date"] = pd.to_datetime(read["date"])  # a column without any date has no kind
         assert_frame_equal(read, frame, check_dtype=False, check_exact=True)
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         days=st.lists(st.dates(date(1900, 1, 1), date(2100, 1, 1)), min_size=3, max_size=9),
         mark=st.sampled_from(".-/"),
@@ -492,7 +492,6 @@ class TestPreprocessor:
         unseen = make_preprocessor(frame).fit(frame).transform(pd.DataFrame({"c": ["new"]}))
         assert unseen.iloc[0, -1] == 1
 
-    @settings(max_examples=50, deadline=None)
     @given(
         values=st.lists(st.none() | st.floats(-1e9, 1e9), min_size=4, max_size=20),
         n_train=st.integers(2, 4),

@@ -127,6 +127,7 @@ class TestRunBenchmark:
         by_key = [t.sort_values(KEY, ignore_index=True)["mae"] for t in (trials, pd.DataFrame(alone))]
         pd.testing.assert_series_equal(*by_key, rtol=0.02)  # rounding grows while float32 weights move
 
+    @pytest.mark.slow
     def test_a_dask_cluster_gives_the_same(self, tmp_path):
         distributed = pytest.importorskip("distributed")
         options = {
@@ -233,6 +234,7 @@ def run_fast_methods(folder):
     return run(folder, datasets=["toy"], methods=FAST, n_labeled=range(5, 30), seeds=range(4))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kills process groups")
 def test_killed_twenty_times(start, tmp_path):
     path = tmp_path / "results" / "trials.csv"
@@ -269,6 +271,7 @@ def test_killed_twenty_times(start, tmp_path):
     pd.testing.assert_frame_equal(*by_key)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="ends process groups")
 def test_two_at_once(start, tmp_path):
     folder = tmp_path / "results"

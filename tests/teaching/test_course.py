@@ -24,6 +24,8 @@ NAMES = list(MISTAKES)
 FIRST = NAMES[0]
 SECONDS = 10  # for a cell, where some do not end
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
