@@ -78,6 +78,8 @@ def take(values: Tensor, rows: Tensor) -> Tensor:
     """Rows of `values` by number; of networks side by side (an axis in front of both) each one's own."""
     if rows.ndim == 1:
         return values[rows]
+    if values.ndim == 2:
+        return values.gather(1, rows)
     return values[torch.arange(len(rows), device=rows.device)[:, None], rows]
 
 
