@@ -44,8 +44,9 @@ notebooks: .venv/course  ## execute the notebooks in place: no diff where nothin
 	$(BIN)/dmls2r course build/course
 	cp build/course/release/*/*.ipynb notebooks/exercises/
 
-bench: .venv/installed  ## how cost grows with the data: a table and a picture in results/scale/
+bench: .venv/installed  ## how cost grows with the data, and what networks side by side save: tables in results/
 	$(BIN)/python tests/benchmarks/scale.py results/scale
+	$(BIN)/python tests/benchmarks/side_by_side.py results/side_by_side.csv
 
 .venv/installed: pyproject.toml tests/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

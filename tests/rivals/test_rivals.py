@@ -315,6 +315,30 @@ class TestMLP:
         )
         assert (a.predict(X) == b.predict(X)).all()
 
+    def test_any_encoder_and_vector_targets(self):
+        rng = np.random.default_rng(0)
+        heights = rng.uniform(1, 7, size=(120, 2))
+        X = np.clip(heights[:, :, None, None] - np.arange(8)[None, None, :, None], 0, 1) * np.ones(
+            (1, 1, 1, 8)
+        )
+        torch.manual_seed(0)
+        encoder = torch.nn.Sequential(
+            torch.nn.Conv2d(2, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 16)
+        )
+        before = [weight.clone() for weight in encoder.parameters()]
+        y = np.where(np.arange(120)[:, None] < 40, 1000 * heights, np.nan)
+        model = MLPRegressor(encoder=encoder, random_state=0).fit(X, y)
+        assert all(map(torch.equal, before, encoder.parameters()))  # it trains a copy
+        predicted = model.predict(X[40:])
+        assert predicted.shape == (80, 2)
+        error = np.abs(predicted - 1000 * heights[40:]).mean(axis=0)
+        of_median = np.abs(np.median(y[:40], axis=0) - 1000 * heights[40:]).mean(axis=0)
+        assert (error < of_median / 3).all()
+        with pytest.raises(ValueError, match="encoder must be given for samples of shape"):
+            MLPRegressor().fit(X, y)
+        with pytest.raises(ValueError, match=r"encoder must map 2 samples .* got RuntimeError"):
+            MLPRegressor(encoder=torch.nn.Linear(3, 3)).fit(X, y)
+
     @pytest.mark.parametrize("name", ["n_epochs", "batch_size", "max_steps_per_epoch", "learning_rate"])
     def test_errors(self, name):
         with pytest.raises(ValueError, match=f"{name} must be .* got 0"):
