@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from sklearn.utils import check_array, check_random_state, column_or_1d
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from .rules import check_rules
 
@@ -35,15 +35,63 @@ def make_scaler(scaling: Scaling) -> TransformerMixin:
 
 
 class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
-    """Base of regressors whose `fit` takes unlabeled samples too: rows with y = NaN."""
+    """Base of regressors whose `fit` takes unlabeled samples too: rows with y = NaN.
 
-    def _validate_training_set(
-        self, X: ArrayLike, y: ArrayLike, any_shape: bool = False
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Check X and y; unlike scikit-learn's own check, y may hold NaN (but 2 numbers at least).
+    A subclass has ``_fit(X, y)`` and ``_predict(X)``, which are given what was checked.
+    """
 
-        With `any_shape` a sample may have more than one dimension, and a target may be a vector.
+    _any_shape: ClassVar[bool] = False  # whether a sample may be an image, and a target a vector
+    _at_least: ClassVar[dict[str, int]] = {}  # see `check_rules`
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Train on labeled and unlabeled rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Targets, NaN for an unlabeled row.
+
+        Returns
+        -------
+        estimator
+            Itself.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument or parameter is of the wrong type or out of range.
         """
+        X, y = self._validate_training_set(X, y)
+        check_rules(self.get_params(deep=False), at_least=self._at_least)
+        self._fit(X, y)
+        return self
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Estimate targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows with the columns of those in `fit`.
+
+        Returns
+        -------
+        numpy.ndarray of shape (n_samples,), or (n_samples, n_targets) where targets are vectors
+            In the target's unit.
+        """
+        check_is_fitted(self)
+        return self._predict(self._validate_rows(X))
+
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        raise NotImplementedError
+
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _validate_training_set(self, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """Check X and y; unlike scikit-learn's own check, y may hold NaN (but 2 numbers at least)."""
+        any_shape = self._any_shape
         X_checked = np.asarray(
             validate_data(self, X, dtype=_dtypes(any_shape), ensure_min_samples=2, allow_nd=any_shape)
         )
@@ -70,8 +118,9 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(f"y must hold at least 2 targets that are not NaN, got {labeled.sum()}")
         return X_checked, y_checked
 
-    def _validate_rows(self, X: ArrayLike, any_shape: bool = False) -> np.ndarray:
+    def _validate_rows(self, X: ArrayLike) -> np.ndarray:
         """Check rows to predict against those of `fit`."""
+        any_shape = self._any_shape
         return np.asarray(validate_data(self, X, dtype=_dtypes(any_shape), reset=False, allow_nd=any_shape))
 
 

@@ -214,21 +214,6 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
 
     fit_side_by_side = staticmethod(fit_side_by_side)
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Estimate targets from all labeled samples (eq. 4).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        numpy.ndarray of shape (n_samples,) or (n_samples, n_targets)
-            In the target's unit.
-        """
-        check_is_fitted(self)
-        return self._predict(self._validate_rows(X, any_shape=True))
-
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Place samples in the metric space: the codes that step 2 compares, of all networks side by side.
 
@@ -243,7 +228,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         check_is_fitted(self)
         unit_norm = self.embedding == "unit"
         return self._by_blocks(
-            self._validate_rows(X, any_shape=True),
+            self._validate_rows(X),
             lambda x: torch.cat(
                 [net.embed(in_precision_of(net, x), unit_norm) for net in self.networks_], dim=-1
             ),
@@ -263,9 +248,9 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
             In the target's unit.
         """
         check_is_fitted(self)
-        x_b = self._tensor(self._scale_features(self._validate_rows(X_b, any_shape=True)))
+        x_b = self._tensor(self._scale_features(self._validate_rows(X_b)))
         scaled = self._mean(
-            self._validate_rows(X_a, any_shape=True),
+            self._validate_rows(X_a),
             lambda x_a, network: network.difference_matrix(x_a, in_precision_of(network, x_b)),
         )
         return self._unscaled(scaled) - self._unscaled(np.zeros((1, *self._y_labeled.shape[1:])))

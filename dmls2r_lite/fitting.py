@@ -34,6 +34,7 @@ class RowsThroughNetworks(SemiSupervisedRegressor):
     """Scaling, and rows that go through the networks block by block: what every estimate needs."""
 
     networks_: list[SiameseNetwork]
+    _any_shape = True
 
     def _predict(
         self, X: np.ndarray, networks: Sequence[SiameseNetwork] = (), rows: np.ndarray | None = None
@@ -255,7 +256,7 @@ def _check(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarr
     """Check data and parameters, before any work."""
     if model.warm_start is not True:
         model.__dict__.pop("networks_", None)  # whatever fails from here on, no old network predicts
-    X, y = model._validate_training_set(X, y, any_shape=True)
+    X, y = model._validate_training_set(X, y)
     if X.ndim > 2 and model.encoder is None:
         raise ParameterError(f"encoder must be given for samples of shape {X.shape[1:]}, got None")
     labeled = is_labeled(y)
@@ -286,7 +287,7 @@ def _check(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarr
 
 def _watch_error(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> Hook:
     """A hook that measures the error on samples left out of the training."""
-    X = model._validate_rows(X, any_shape=True)
+    X = model._validate_rows(X)
     y = np.asarray(check_array(y, ensure_2d=False, dtype=np.float64))
     y = column_or_1d(y) if model._y_labeled.ndim == 1 else y
     check_consistent_length(X, y)

@@ -58,12 +58,12 @@ def pairwise_similarity_loss_all_pairs(g: Tensor, h: Tensor, y: Tensor) -> Tenso
     Returns
     -------
     Tensor
-        A scalar, in squared units of the target.
+        The mean over pairs, a scalar.
 
     Raises
     ------
     ValueError
-        If the shapes differ or N is below 2.
+        If N is below 2, or shapes differ.
     """
     n = len(y)
     if not g.shape == h.shape == y.shape or n < 2:
@@ -156,16 +156,7 @@ def mine_by_chunks(
     m : int
         M, the number of all columns.
     k, mode
-        As in `mine_positives_negatives`.
-
-    Returns
-    -------
-    positives, negatives : Tensor of int64, shape (N, k)
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range or a difference is not finite.
+        As in `mine_positives_negatives`, and so is what is returned and raised.
     """
     check_mining(k, m, mode)
     best: list[tuple[Tensor, Tensor] | None] = [None, None]

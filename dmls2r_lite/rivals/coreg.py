@@ -6,14 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from ..base import SemiSupervisedRegressor
-from ..rules import check_not_above, check_rules
+from ..rules import check_not_above
 
 TIE = 1e-10  # candidates with the same neighbours tie; rounding must not decide, the first one wins
 
@@ -79,27 +77,7 @@ class COREGRegressor(SemiSupervisedRegressor):
         self.max_rounds = max_rounds
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> COREGRegressor:
-        """Train on labeled and unlabeled rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Targets, NaN for an unlabeled row.
-
-        Returns
-        -------
-        COREGRegressor
-            Itself.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument or parameter is of the wrong type or out of range.
-        """
-        X, y = self._validate_training_set(X, y)
-        check_rules(self.get_params())
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         labeled, unlabeled = np.flatnonzero(np.isfinite(y)), np.flatnonzero(np.isnan(y))
         check_not_above("n_neighbors", self.n_neighbors, len(labeled), "the number of labels")
 
@@ -126,21 +104,8 @@ class COREGRegressor(SemiSupervisedRegressor):
             KNeighborsRegressor(self.n_neighbors, p=p).fit(learner.X, learner.y)
             for p, learner in zip(self.p, learners, strict=True)
         ]
-        return self
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Estimate targets: the mean of the two regressors.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        numpy.ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        X = self._validate_rows(X)
+    def _predict(self, X: np.ndarray) -> np.ndarray:
         return np.mean([regressor.predict(X) for regressor in self.regressors_], axis=0)
 
 

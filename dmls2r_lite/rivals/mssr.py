@@ -6,15 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from ..base import SemiSupervisedRegressor, seeded_torch
 from ..model import make_encoder
-from ..rules import check_not_above, check_rules
+from ..rules import check_not_above
 from ..training import descend, make_adam
 from .twins import _apply
 
@@ -67,6 +65,8 @@ class MSSRRegressor(SemiSupervisedRegressor):
     Zell, Sumbul and Demir (2022), introduction, on Liu and Chen (2020).
     """
 
+    _at_least = {"pair_batch_size": 1}  # all pairs at once, None, is for step 1  # noqa: RUF012
+
     def __init__(
         self,
         hidden_sizes: Sequence[int] = (100, 100),
@@ -92,28 +92,8 @@ class MSSRRegressor(SemiSupervisedRegressor):
         self.max_steps_per_epoch = max_steps_per_epoch
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> MSSRRegressor:
-        """Train on labeled and unlabeled rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Targets, NaN for an unlabeled row.
-
-        Returns
-        -------
-        MSSRRegressor
-            Itself.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument or parameter is of the wrong type or out of range.
-        """
-        X, y = self._validate_training_set(X, y)
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         labeled = np.isfinite(y)
-        check_rules(self.get_params(), at_least={"pair_batch_size": 1})
         check_not_above("n_neighbors", self.n_neighbors, int(labeled.sum()), "the number of labels")
         with seeded_torch(self.random_state) as seed:
             self.encoder_ = make_encoder(X.shape[1], self.hidden_sizes)
@@ -122,21 +102,9 @@ class MSSRRegressor(SemiSupervisedRegressor):
         self.regressor_ = KNeighborsRegressor(self.n_neighbors).fit(
             _apply(self.encoder_, X[labeled]), y[labeled]
         )
-        return self
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Estimate targets: the mean of the nearest labeled samples in the learned space.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        numpy.ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        return self.regressor_.predict(_apply(self.encoder_, self._validate_rows(X)))
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        return self.regressor_.predict(_apply(self.encoder_, X))
 
     def _train(
         self, X_labeled: np.ndarray, y: np.ndarray, X_unlabeled: np.ndarray, rng: np.random.Generator

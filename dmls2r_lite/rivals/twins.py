@@ -7,18 +7,16 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, clone
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.preprocessing import MinMaxScaler
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from ..base import SemiSupervisedRegressor, is_labeled, seeded_torch
 from ..fitting import as_columns, probe_encoder
 from ..losses import pairs_from_numbers
 from ..model import make_encoder
-from ..rules import ParameterError, check_rules
+from ..rules import ParameterError
 from ..training import descend, make_adam
 
 PAIRS_PER_BLOCK = 2**16
@@ -50,6 +48,8 @@ class MLPRegressor(SemiSupervisedRegressor):
     Features are taken as they are: scale them first.
     """
 
+    _any_shape = True
+
     def __init__(
         self,
         hidden_sizes: Sequence[int] = (100, 100),
@@ -69,27 +69,7 @@ class MLPRegressor(SemiSupervisedRegressor):
         self.max_steps_per_epoch = max_steps_per_epoch
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> MLPRegressor:
-        """Train on the labeled rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets, NaN for an unlabeled row.
-
-        Returns
-        -------
-        MLPRegressor
-            Itself.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument or parameter is of the wrong type or out of range.
-        """
-        X, y = self._validate_training_set(X, y, any_shape=True)
-        check_rules(self.get_params(deep=False))
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         if X.ndim > 2 and self.encoder is None:
             raise ParameterError(f"encoder must be given for samples of shape {X.shape[1:]}, got None")
         labeled = is_labeled(y)
@@ -116,21 +96,9 @@ class MLPRegressor(SemiSupervisedRegressor):
             descend(losses(), make_adam(self.network_.train().parameters(), self.learning_rate))
         self.network_.eval()
         self.network_.double()  # so that a prediction does not depend on the rows predicted beside it
-        return self
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Estimate targets.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        numpy.ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        scaled = _apply(self.network_, self._validate_rows(X, any_shape=True))
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        scaled = _apply(self.network_, X)
         return self.target_scaler_.inverse_transform(scaled).reshape(len(scaled), *self._target_shape)
 
 
@@ -166,42 +134,15 @@ class PairwiseDifferenceRegressor(SemiSupervisedRegressor):
         self.estimator = estimator
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> PairwiseDifferenceRegressor:
-        """Train on all ordered pairs of labeled rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Targets, NaN for an unlabeled row.
-
-        Returns
-        -------
-        PairwiseDifferenceRegressor
-            Itself.
-        """
-        X, y = self._validate_training_set(X, y)
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         labeled = np.isfinite(y)
         self._X, self._y = X[labeled], y[labeled]
         n = len(self._y)
         i, j = (t.numpy() for t in pairs_from_numbers(torch.arange(n * (n - 1)), n))
         estimator = self.estimator or ExtraTreesRegressor(random_state=self.random_state)
         self.estimator_ = clone(estimator).fit(_pairs(self._X[i], self._X[j]), self._y[i] - self._y[j])
-        return self
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Estimate targets from all labeled samples (eq. 4).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        numpy.ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        X = self._validate_rows(X)
+    def _predict(self, X: np.ndarray) -> np.ndarray:
         predictions = []
         for block in np.array_split(X, -(-len(X) * len(self._y) // PAIRS_PER_BLOCK)):
             new, anchors = np.repeat(block, len(self._y), axis=0), np.tile(self._X, (len(block), 1))
