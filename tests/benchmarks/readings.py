@@ -112,7 +112,6 @@ def summarize(trials: pd.DataFrame) -> pd.DataFrame:
 @click.option("--dataset", "only", multiple=True, help="Only this dataset; may be repeated.")
 @click.option("--n-seeds", default=20, show_default=True)
 @click.option("--first-seed", default=0, show_default=True)
-@click.option("--n-jobs", default=2, show_default=True)
 def main(
     output: Path,
     n_labeled: tuple[int, ...],
@@ -120,7 +119,6 @@ def main(
     only: tuple[str, ...],
     n_seeds: int,
     first_seed: int,
-    n_jobs: int,
 ) -> None:
     """Write a row per reading, dataset and N to OUTPUT."""
     parts = []
@@ -132,7 +130,7 @@ def main(
             for n in n_labeled
             for seed in range(first_seed, first_seed + n_seeds)
         ]
-        trials = itertools.chain(*Parallel(n_jobs=n_jobs)(cells))
+        trials = itertools.chain(*Parallel(n_jobs=2)(cells))
         parts.append(pd.DataFrame(trials).assign(reading=reading))
         summary = summarize(pd.concat(parts))
         summary.to_csv(output, index=False)
