@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardSca
 from sklearn.utils import check_array, check_random_state, column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from .rules import check_rules
+from .parameters import check_rules
 
 if TYPE_CHECKING:
     import torch
@@ -37,7 +37,7 @@ def make_scaler(scaling: Scaling) -> TransformerMixin:
 class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
     """Base of regressors whose `fit` takes unlabeled samples too: rows with y = NaN.
 
-    A subclass has ``_fit(X, y)`` and ``_predict(X)``, which are given what was checked.
+    A subclass has ``_predict(X)``, and ``_fit(X, y)`` or a `fit` of its own; both are given what was checked.
     """
 
     _any_shape: ClassVar[bool] = False  # whether a sample may be an image, and a target a vector

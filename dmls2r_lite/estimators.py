@@ -195,7 +195,8 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         X : array-like of shape (n_samples, n_features)
             Raw features, finite. With an `encoder` for it, samples may have any shape.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets, NaN for an unlabeled row. Without unlabeled rows step 2 is skipped.
+            Targets, NaN for an unlabeled row. Without unlabeled rows epochs of step 2, and joint ones, are
+            skipped.
         X_validation, y_validation : array-like, optional
             Labeled samples whose mean absolute error goes into each row of the history. They do
             not take part in the training.

@@ -20,7 +20,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from .base import SemiSupervisedRegressor, is_labeled, make_scaler, seeded_torch
 from .hooks import Hook, show_progress, watch
 from .model import LinearPairHead, SiameseNetwork, make_encoder
-from .rules import ParameterError, check_not_above, check_rules
+from .parameters import ParameterError, check_not_above, check_rules
 from .training import TrainingSet, train_side_by_side
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .base import is_labeled
 from .losses import MetricBatch, MetricLoss
-from .rules import check_rules
+from .parameters import check_rules
 
 
 class LabeledKFold:

@@ -1,4 +1,4 @@
-"""The Siamese network of the first step: an encoder and a head that compares two codes."""
+"""The Siamese network: an encoder, and a head that compares two codes (eq. 1 and 4)."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class SiameseNetwork(nn.Module):
     head : torch.nn.Module
         Maps two batches of codes to differences of shape (n,), or (n, t) for target vectors of
         length t. If it also has a method ``scores(z) -> (g, h)`` with
-        ``head(z_i, z_j) == g_i + h_j``, the network is separable and nothing here ever forms pairs.
+        ``head(z_i, z_j) == g_i + h_j``, the network is separable and nothing here forms pairs.
     max_pairs : int, default=65536
         With a head that is not separable, at most so many pairs are formed at a time.
     """
@@ -116,7 +116,7 @@ class SiameseNetwork(nn.Module):
     def compare(self, x: Tensor, i: Tensor, j: Tensor) -> Tensor:
         """Estimate y_i - y_j, shape (n,) or (n, t), for n pairs of rows of x, given by their numbers.
 
-        A row in many pairs is encoded once.
+        All rows are encoded once, or only the members of the pairs where these are fewer.
         """
         if 2 * i.shape[-1] < x.shape[i.ndim - 1]:  # fewer members of pairs than rows
             members = torch.cat([i, j], dim=-1)

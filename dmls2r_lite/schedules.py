@@ -1,4 +1,4 @@
-"""Orders in which the two steps of DML-S2R take turns."""
+"""Which step comes when: the names of the epochs of a training, in order."""
 
 from __future__ import annotations
 

@@ -60,9 +60,9 @@ class StackedPairHead(nn.Module):
 class StackedNetwork(SiameseNetwork):
     """Siamese networks side by side: everything has one axis more in front."""
 
-    def __init__(self, encoder: nn.Module, head: nn.Module, turns: Turns) -> None:
+    def __init__(self, encoder: nn.Module, head: nn.Module, generators: GeneratorStates) -> None:
         super().__init__(encoder, head)
-        self.turns = turns
+        self.generators = generators
 
     def each(self, loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
         """A loss of each network, shape (R,), from what belongs to it."""
@@ -73,8 +73,8 @@ class StackedNetwork(SiameseNetwork):
 
         def one_by_one(*arguments: Any) -> Tensor:  # another's code may do what vmap cannot, or draw numbers
             values = []
-            for r in range(len(self.turns.states)):
-                with self.turns.of(r):
+            for r in range(len(self.generators.states)):
+                with self.generators.of(r):
                     values.append(loss(*(part_of(argument, r) for argument in arguments)))
             return torch.stack(values)
 
@@ -88,7 +88,7 @@ def part_of(argument: Any, r: int) -> Any:
     return type(argument)(*(field[r] for field in argument))
 
 
-class Turns:
+class GeneratorStates:
     """A state of PyTorch's generator for each of several networks, as if each was alone."""
 
     def __init__(self, states: Sequence[Tensor]) -> None:
@@ -157,7 +157,7 @@ class SideBySide:
             raise ValueError(f"data must have the same number of labels for all networks, got {sizes}")
         self.networks, self.data, self.orders = networks, data, orders
         self.has_unlabeled = len(data[0].x_unlabeled) > 0
-        self.turns = Turns(rng_states or [torch.get_rng_state()] * len(networks))
+        self.generators = GeneratorStates(rng_states or [torch.get_rng_state()] * len(networks))
         for network in networks:
             network.eval()  # where they are stacked, each mines for itself
         self.stack, self.stacked_data = self._stack() if len(networks) > 1 else (None, data[0])
@@ -169,7 +169,7 @@ class SideBySide:
         if len(shapes) > 1 or encoder is None or head is None:
             return None, self.data[0]
         x, y = (torch.stack([one[part] for one in self.data]) for part in (0, 1))
-        return StackedNetwork(encoder, head, self.turns), self.data[0]._replace(x_labeled=x, y_labeled=y)
+        return StackedNetwork(encoder, head, self.generators), self.data[0]._replace(x_labeled=x, y_labeled=y)
 
     def losses(self, step: Step) -> Iterator[Tensor]:
         """The losses of an epoch: a scalar for one network, else shape (R,)."""
@@ -180,7 +180,7 @@ class SideBySide:
             return
         epochs = []
         for r, (network, data, orders) in enumerate(zip(self.networks, self.data, self.orders, strict=True)):
-            with self.turns.of(r):
+            with self.generators.of(r):
                 epochs.append(step.batches(network, data, orders))
         for batches in zip(*epochs, strict=True):
             if self.stack is not None:
@@ -188,7 +188,7 @@ class SideBySide:
                 continue
             losses = []
             for r, batch in enumerate(batches):
-                with self.turns.of(r):
+                with self.generators.of(r):
                     losses.append(step.loss(self.networks[r], self.data[r], *batch))
             yield torch.stack(losses)
 
@@ -212,7 +212,7 @@ class SideBySide:
         """Evaluation mode."""
         self.train(False)
 
-    def part(self) -> None:
+    def separate(self) -> None:
         """Give each network its weights for itself: views would keep all of them in memory."""
         for network in self.networks if len(self.networks) > 1 else ():
             for weight in network.parameters():

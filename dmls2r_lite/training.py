@@ -1,7 +1,7 @@
 """Alternate learning: one epoch of pairwise similarity modeling, one of triplet-based metric learning.
 
 A step is a small object that owns its options. It cuts an epoch into batches, and gives the loss of a batch;
-`descend` takes a gradient step on each, and `train` lets the steps take turns.
+`descend` takes a gradient step on each, and `train` runs the steps in the order that it is given.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TrainingSet(NamedTuple):
         Pairs and anchors are taken from these. N is 2 or more.
     y_labeled : Tensor of shape (N,) or (N, t)
     x_unlabeled : Tensor of shape (M, ...)
-        On any device. With M = 0 epochs of step 2 are skipped.
+        On any device. With M = 0 epochs of step 2, and joint ones, are skipped.
     """
 
     x_labeled: Tensor
@@ -161,16 +161,17 @@ class MetricStep:
 
     def loss(self, network: SiameseNetwork, data: TrainingSet, *batch: Tensor) -> Tensor:
         """The metric loss of some anchors."""
-        anchors, x_mined = batch
+        anchors, x_mined = batch  # (n,) and (n 2k, ...), or (R, n) and (R, n 2k, ...) of R networks
+        k, axis = int(self.k), anchors.ndim - 1
         z, z_mined = network.encoder(take(data.x_labeled, anchors)), network.encoder(x_mined)
         with torch.no_grad():
-            d = network.head(z.repeat_interleave(2 * int(self.k), dim=anchors.ndim - 1), z_mined)
+            d = network.head(z.repeat_interleave(2 * k, dim=axis), z_mined)
         if self.embedding == "unit":
             z, z_mined = (nn.functional.normalize(codes, dim=-1) for codes in (z, z_mined))
-        axis = anchors.ndim - 1  # that of the anchors: before it there may be one of networks
-        sets = (part.unflatten(axis, (-1, 2, int(self.k))).unbind(axis + 1) for part in (z_mined, d))
-        (positives, negatives), differences = sets
-        seen = MetricBatch(z, positives, negatives, take(data.y_labeled, anchors), *differences)
+        positives, negatives = z_mined.unflatten(axis, (-1, 2, k)).unbind(axis + 1)  # (n, k, n_codes) each
+        d_positives, d_negatives = d.unflatten(axis, (-1, 2, k)).unbind(axis + 1)
+        y = take(data.y_labeled, anchors)
+        seen = MetricBatch(z, positives, negatives, y, d_positives, d_negatives)
         return network.each(self.metric_loss)(seen)
 
 
@@ -328,7 +329,7 @@ def train_side_by_side(
                 for hook in hooks:
                     hook(network, row)
     team.eval()
-    team.part()
+    team.separate()
     return [pd.DataFrame(history) for history in histories]
 
 

@@ -16,7 +16,7 @@ import dmls2r_lite
 ROOT = Path(dmls2r_lite.__file__).parent
 THE_METHOD = ("model", "losses", "miner", "schedules", "training", "estimators")
 METHOD = {*THE_METHOD, "scale", "hooks", "stacking", "fitting", "interop"}  # and what lies beside its files
-TO_READ_FIRST = ("model", "losses", "miner", "schedules", "training", "base", "estimators")
+TO_READ_FIRST = (*THE_METHOD, "fitting")
 ALLOWED = {  # what may import what besides itself, at any time
     "base": set(),
     "data": {"base"},
@@ -40,7 +40,7 @@ PUBLIC_NAMES = MODULES.pop("dmls2r_lite")  # a rule of its own
 
 def group(module: str) -> str:
     first = module.split(".")[1]
-    return "method" if first in METHOD else "base" if first == "rules" else first
+    return "method" if first in METHOD else "base" if first == "parameters" else first
 
 
 def at_import(tree: ast.AST) -> Iterator[ast.AST]:

@@ -208,7 +208,7 @@ def benchmark(
 
     It may be stopped at any moment: the same command does the rest. `dmls2r tables` shows the results.
     """
-    from ..rules import check_rules
+    from ..parameters import check_rules
     from ..study.benchmark import BENCHMARK_DATASETS, run_benchmark
 
     _or_fail(check_rules, {"--jobs": jobs})

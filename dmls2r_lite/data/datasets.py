@@ -12,7 +12,7 @@ from typing import Literal
 import pandas as pd
 from pandas.api import types
 
-from ..rules import check_rules
+from ..parameters import check_rules
 from .catalog import DATASETS, SENTINEL
 from .preparing import describe_columns
 from .reading import check_drop_columns, read_table, table_name

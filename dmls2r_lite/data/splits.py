@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..base import make_scaler
-from ..rules import check_rules
+from ..parameters import check_rules
 from .datasets import Dataset
 from .preparing import make_preprocessor, needs_preprocessing
 

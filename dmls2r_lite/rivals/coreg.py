@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.utils import check_random_state
 
 from ..base import SemiSupervisedRegressor
-from ..rules import check_not_above
+from ..parameters import check_not_above
 
 TIE = 1e-10  # candidates with the same neighbours tie; rounding must not decide, the first one wins
 

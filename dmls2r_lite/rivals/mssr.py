@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..base import SemiSupervisedRegressor, seeded_torch
 from ..model import make_encoder
-from ..rules import check_not_above
+from ..parameters import check_not_above
 from ..training import descend, make_adam
 from .twins import _apply
 

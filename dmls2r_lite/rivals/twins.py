@@ -16,7 +16,7 @@ from ..base import SemiSupervisedRegressor, is_labeled, seeded_torch
 from ..fitting import as_columns, probe_encoder
 from ..losses import pairs_from_numbers
 from ..model import make_encoder
-from ..rules import ParameterError
+from ..parameters import ParameterError
 from ..training import descend, make_adam
 
 PAIRS_PER_BLOCK = 2**16

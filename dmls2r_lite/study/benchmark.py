@@ -21,7 +21,7 @@ from sklearn.base import RegressorMixin
 from ..data.catalog import DATASETS
 from ..data.datasets import Dataset, load_dataset
 from ..data.splits import check_split_sizes
-from ..rules import check_rules
+from ..parameters import check_rules
 from .trials import run_seeds
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from IPython.display import display
 
 from ..data.datasets import Dataset, load_dataset
 from ..data.splits import check_split_sizes
-from ..rules import RULES, check_not_above, check_rules
+from ..parameters import RULES, check_not_above, check_rules
 
 RESULTS_MIME = "application/vnd.dmls2r.results+json"
 
