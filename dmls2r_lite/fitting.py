@@ -124,6 +124,10 @@ def fit_side_by_side(
     TypeError, ValueError
         As in `fit`, or if parameters or numbers of labels differ.
     """
+    if not len(models) == len(training_sets) > 0:
+        raise ParameterError(
+            f"models and training_sets must be as many, 1 or more, got {len(models)} and {len(training_sets)}"
+        )
     first = models[0]
     for model in models[1:]:
         names = [

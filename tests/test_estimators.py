@@ -339,6 +339,12 @@ class TestSideBySide:
             assert_allclose(model.predict(split.X_test), alone.predict(split.X_test), rtol=1e-4)
             assert (model.n_labeled_, model.n_unlabeled_) == (15, 40)
 
+    @pytest.mark.parametrize(("n_models", "n_sets"), [(0, 0), (2, 1), (1, 2)])
+    def test_as_many_sets_as_models(self, n_models, n_sets, split):
+        message = f"models and training_sets must be as many, 1 or more, got {n_models} and {n_sets}"
+        with pytest.raises(ValueError, match=message):
+            fit_side_by_side([small()] * n_models, [(split.X_train, split.y_train)] * n_sets)
+
     def test_parameters_must_be_the_same(self, split):
         models = [small(random_state=0), small(random_state=1, k=3)]
         with pytest.raises(ValueError, match="k must be the same in all models, got 3"):

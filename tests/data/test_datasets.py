@@ -177,7 +177,9 @@ class TestScaling:
         assert_allclose(scaler.inverse_transform(scaler.transform(values)), values)
 
     def test_unknown_scaler(self):
-        with pytest.raises(ValueError, match="scaling must be one of minmax, standard, none, got 'max'"):
+        with pytest.raises(
+            ValueError, match="scaling must be one of 'minmax', 'standard', 'none', got 'max'"
+        ):
             make_scaler("max")
 
 
@@ -187,7 +189,7 @@ class TestScaling:
         ({"n_labeled": 1}, ValueError, "n_labeled must be an integer of 2 or more, got 1"),
         ({"n_labeled": 2.5}, TypeError, "n_labeled must be an integer of 2 or more, got 2.5"),
         ({"n_unlabeled": -1}, ValueError, "n_unlabeled must be an integer of 0 or more, got -1"),
-        ({"n_unlabeled": "3"}, TypeError, "n_unlabeled must be an instance of int"),
+        ({"n_unlabeled": "3"}, TypeError, "n_unlabeled must be an integer of 0 or more"),
         ({"seed": -1}, ValueError, "seed must be an integer from 0 to 2147483648, got -1"),
         ({"seed": None}, TypeError, "seed must be an integer from 0 to 2147483648, got None"),
         ({"n_unlabeled": 3}, ValueError, "must be below 5, the number of rows of five, .*; got 2 \\+ 3"),
