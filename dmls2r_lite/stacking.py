@@ -109,20 +109,24 @@ class GeneratorStates:
 def stack_modules(modules: Sequence[Any]) -> nn.Module | None:
     """One module in place of several of one shape, or None if it does not know how."""
     first: Any = modules[0]
-    hooked = any(module._forward_hooks or module._forward_pre_hooks for module in modules)
-    if hooked or any(type(module) is not type(first) for module in modules):
+    if len({repr(module) for module in modules}) > 1 or not all(map(_is_plain, modules)):
         return None
     if type(first) is nn.Linear and all(module.bias is not None for module in modules):
-        same = len({module.weight.shape for module in modules}) == 1
-        return StackedLinear(modules) if same else None
+        return StackedLinear(modules)
     if type(first) is LinearPairHead and type(first.activation) in ELEMENTWISE:
         return StackedPairHead(modules)
     if type(first) is nn.Sequential:
-        layers = [stack_modules(layer) for layer in zip(*modules, strict=False)]
-        same = len({len(module) for module in modules}) == 1
+        layers = [stack_modules(layer) for layer in zip(*modules, strict=True)]
         known = [layer for layer in layers if layer is not None]
-        return nn.Sequential(*known) if same and len(known) == len(layers) else None
+        return nn.Sequential(*known) if len(known) == len(layers) else None
     return first if type(first) in ELEMENTWISE else None
+
+
+def _is_plain(module: nn.Module) -> bool:
+    """Whether a module has no hooks, no frozen weights and none that it uses twice."""
+    hooked = any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
+    weights = [weight for _, weight in module.named_parameters(remove_duplicate=False)]
+    return not hooked and all(w.requires_grad for w in weights) and len(set(weights)) == len(weights)
 
 
 class SideBySide:

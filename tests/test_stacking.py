@@ -123,7 +123,30 @@ class Normalized(nn.Sequential):
         super().__init__(nn.Linear(D, 8), nn.BatchNorm1d(8), nn.ReLU())
 
 
+def frozen():
+    encoder = make_encoder(D, (16, 8))
+    encoder[0].weight.requires_grad_(False)
+    return encoder
+
+
+def tied():
+    layer = nn.Linear(D, D)
+    return nn.Sequential(layer, nn.Tanh(), layer, nn.Tanh(), nn.Linear(D, 8))
+
+
+def tied_by_weight():
+    encoder = nn.Sequential(nn.Linear(D, D), nn.Tanh(), nn.Linear(D, D), nn.Tanh(), nn.Linear(D, 8))
+    encoder[2].weight = encoder[0].weight
+    return encoder
+
+
 UNKNOWN = {
+    "a frozen layer": {"encoder": frozen},
+    "a layer used twice": {"encoder": tied},
+    "a weight used twice": {"encoder": tied_by_weight},
+    "weights in another form": {
+        "encoder": lambda: nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(D, 8)), nn.ReLU())
+    },
     "dropout": {"encoder": Dropout},
     "convolution": {"encoder": Convolution},
     "BatchNorm": {"encoder": Normalized},
@@ -157,6 +180,8 @@ def test_other_activations_and_codes_before_the_last_relu():
         [nn.Linear(2, 3, bias=False), nn.Linear(2, 3, bias=False)],
         [nn.LayerNorm(2), nn.LayerNorm(2)],
         [LinearPairHead(2, nn.Softmax(-1)), LinearPairHead(2, nn.Softmax(-1))],
+        [nn.LeakyReLU(0.1), nn.LeakyReLU(0.2)],
+        [LinearPairHead(2, nn.LeakyReLU(0.1)), LinearPairHead(2, nn.LeakyReLU(0.2))],
     ],
 )
 def test_modules_that_are_not_stacked(modules):
