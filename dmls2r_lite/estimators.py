@@ -270,7 +270,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         metric = MetricStep(
             self.k,
             self.miner if callable(self.miner) else partial(mine, mode=self.miner),
-            self.metric_loss or loss,
+            loss if self.metric_loss is None else self.metric_loss,
             self.embedding,
             self.anchor_batch_size,
             self.max_steps_per_epoch,

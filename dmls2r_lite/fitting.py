@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import joblib
 import numpy as np
 import pandas as pd
 import torch
@@ -130,25 +131,23 @@ def fit_side_by_side(
         )
     first = models[0]
     for model in models[1:]:
-        names = [
-            name
-            for name, value in model.get_params(deep=False).items()
-            if name != "random_state" and value is not (other := getattr(first, name)) and value != other
-        ]
-        if names:
-            raise ParameterError(
-                f"{names[0]} must be the same in all models, got {getattr(model, names[0])!r}"
-            )
+        for name, value in model.get_params(deep=False).items():
+            if name != "random_state" and not _is_same(value, other := getattr(first, name)):
+                raise ParameterError(f"{name} must be the same in all models, got {other!r} and {value!r}")
+    if len(set(map(id, models))) < len(models) or len({type(model) for model in models}) > 1:
+        raise ParameterError(f"models must be different ones of one class, got {list(models)}")
+    if len(models) > 1 and first.early_stopping is not None:  # each trains for as long as it chooses
+        return [fit_side_by_side([model], [one])[0] for model, one in zip(models, training_sets, strict=True)]
     checked = [_check(model, X, y) for model, (X, y) in zip(models, training_sets, strict=True)]
     if (X_validation is None) != (y_validation is None):
         raise ValueError("X_validation and y_validation must be given together")
     with ExitStack() as seeding:
-        begun = [_begin(model, X, y, seeding) for model, (X, y) in zip(models, checked, strict=True)]
-        steps = first._steps()
-        networks = [network for model in models for network in model.networks_]
-        hooks: list[Hook] = [] if first.callback is None else [first.callback]
-        hooks += [show_progress(len(steps) * len(networks))] if first.progress else []
         try:
+            begun = [_begin(model, X, y, seeding) for model, (X, y) in zip(models, checked, strict=True)]
+            steps = first._steps()
+            networks = [network for model in models for network in model.networks_]
+            hooks: list[Hook] = [] if first.callback is None else [first.callback]
+            hooks += [show_progress(len(steps) * len(networks))] if first.progress else []
             if X_validation is not None and y_validation is not None:
                 hooks.insert(0, _watch_error(first, X_validation, y_validation))
             histories = train_side_by_side(
@@ -163,12 +162,27 @@ def fit_side_by_side(
             )
         except BaseException:
             for model in models:
-                del model.networks_  # half trained
+                model.__dict__.pop("networks_", None)  # half trained
             raise
     for place, (model, (X, y)) in enumerate(zip(models, checked, strict=True)):
         n = len(model.networks_)
         _end(model, X, y, histories[place * n : (place + 1) * n])
     return list(models)
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Whether two parameters are equal; modules and callables that were copied are."""
+    if value is other or type(value) is not type(other):
+        return value is other
+    if isinstance(value, str | int | float | tuple | list):
+        return value == other
+    if isinstance(value, nn.Module):
+        weights = [list(module.state_dict().values()) for module in (value, other)]
+        return repr(value) == repr(other) and all(map(torch.equal, *weights))
+    try:
+        return joblib.hash(value) == joblib.hash(other)
+    except Exception:  # what cannot be pickled cannot be compared
+        return False
 
 
 def _begin(
@@ -231,7 +245,8 @@ def _choose_n_epochs(model: DMLS2RRegressor, X: np.ndarray, y: np.ndarray) -> in
         hidden[rows] = np.nan
         one = clone(model).set_params(early_stopping=None, warm_start=False, callback=None, progress=False)
         history = one.fit(X, hidden, X[rows], y[rows]).history_
-        curves.append(history.groupby("epoch")["validation_mae"].last())
+        by_network = ["network", "epoch"] if "network" in history else ["epoch"]
+        curves.append(history.groupby(by_network)["validation_mae"].last().groupby("epoch").mean())
     model.validation_ = pd.concat(curves, axis=1).mean(axis=1)
     return int(model.validation_.idxmin())
 
@@ -244,6 +259,9 @@ def _make_network(model: DMLS2RRegressor, x: Tensor) -> SiameseNetwork:
     else:
         encoder = copy.deepcopy(model.encoder)
     encoder = encoder.float()
+    mines = model.n_unlabeled_ > 0 and model.schedule != "pairwise_only"
+    if mines and not any(weight.requires_grad for weight in encoder.parameters()):
+        raise ParameterError(f"encoder must have weights to train in step 2, got {encoder!r}")
     n_codes = probe_encoder(encoder, x).shape[-1]
     if model.head is None:
         relu = nn.ReLU() if before_relu and model.encoder is None else None
@@ -258,7 +276,7 @@ def _make_network(model: DMLS2RRegressor, x: Tensor) -> SiameseNetwork:
 
 def _check(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Check data and parameters, before any work."""
-    if model.warm_start is not True:
+    if not model.warm_start:
         model.__dict__.pop("networks_", None)  # whatever fails from here on, no old network predicts
     X, y = model._validate_training_set(X, y)
     if X.ndim > 2 and model.encoder is None:
@@ -275,13 +293,15 @@ def _check(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarr
         check_not_above("k", model.k, model.n_unlabeled_, "the number of unlabeled samples")
     if model.early_stopping is not None and model.n_labeled_ < 3:
         raise ParameterError(f"early_stopping needs 3 labels or more, got {model.n_labeled_}")
-    for part, size, n in (
-        ("encoder", "anchor_batch_size", model.n_labeled_),
-        ("head", "pair_batch_size", model.n_labeled_ * (model.n_labeled_ - 1)),
+    n_labeled, mines = model.n_labeled_, model.n_unlabeled_ > 0 and model.schedule != "pairwise_only"
+    for part, size, n, is_used in (
+        ("encoder", "anchor_batch_size", n_labeled, mines and model.schedule != "joint"),
+        ("head", "pair_batch_size", n_labeled * (n_labeled - 1), True),
     ):
         module, batch_size = getattr(model, part), getattr(model, size)
         normalizes = module is not None and any(isinstance(m, _BatchNorm) for m in module.modules())
-        if normalizes and batch_size and n % batch_size == 1 % batch_size:
+        is_last_drawn = (batch_size and -(-n // batch_size) <= model.max_steps_per_epoch) or batch_size == 1
+        if normalizes and is_used and is_last_drawn and n % batch_size == 1 % batch_size:
             raise ParameterError(
                 f"{size} must not leave a batch of one, which the {part}'s BatchNorm cannot take: got "
                 f"{batch_size} for {n}; try {batch_size + 1}"

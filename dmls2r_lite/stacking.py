@@ -75,10 +75,18 @@ class StackedNetwork(SiameseNetwork):
             values = []
             for r in range(len(self.generators.states)):
                 with self.generators.of(r):
-                    values.append(loss(*(part_of(argument, r) for argument in arguments)))
+                    values.append(check_loss(loss(*(part_of(argument, r) for argument in arguments))))
             return torch.stack(values)
 
         return one_by_one
+
+
+def check_loss(loss: object) -> Tensor:
+    """The loss of one network as it is, or ValueError if it is not a scalar tensor."""
+    if not isinstance(loss, Tensor) or loss.ndim > 0 or not loss.requires_grad:
+        got = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) and loss.ndim else repr(loss)
+        raise ValueError(f"a loss must be a scalar tensor that depends on the network's weights, got {got}")
+    return loss
 
 
 def part_of(argument: Any, r: int) -> Any:
@@ -124,9 +132,13 @@ def stack_modules(modules: Sequence[Any]) -> nn.Module | None:
 
 def _is_plain(module: nn.Module) -> bool:
     """Whether a module has no hooks, no frozen weights and none that it uses twice."""
-    hooked = any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
     weights = [weight for _, weight in module.named_parameters(remove_duplicate=False)]
-    return not hooked and all(w.requires_grad for w in weights) and len(set(weights)) == len(weights)
+    hooks = [
+        *(part._forward_hooks or part._forward_pre_hooks for part in module.modules()),
+        *(part._backward_hooks or part._backward_pre_hooks for part in module.modules()),
+        *(weight._backward_hooks for weight in weights),
+    ]
+    return not any(hooks) and all(w.requires_grad for w in weights) and len(set(weights)) == len(weights)
 
 
 class SideBySide:
@@ -138,6 +150,8 @@ class SideBySide:
         See `dmls2r_lite.training.train_side_by_side`.
     orders : sequence of Orders
         One for each network.
+    may_stack : bool, default=True
+        Whether all steps know what to do with stacked networks; else these are trained in turns.
 
     Raises
     ------
@@ -151,6 +165,7 @@ class SideBySide:
         data: Sequence[TrainingSet],
         orders: Sequence[Orders],
         rng_states: Sequence[Tensor] | None = None,
+        may_stack: bool = True,
     ) -> None:
         if not len(networks) == len(data) == len(orders) > 0:
             raise ValueError(
@@ -159,12 +174,17 @@ class SideBySide:
             )
         if len(sizes := {len(one.y_labeled) for one in data}) > 1:
             raise ValueError(f"data must have the same number of labels for all networks, got {sizes}")
+        if len({len(one.x_unlabeled) > 0 for one in data}) > 1:
+            raise ValueError("data must have unlabeled samples for all networks or for none")
+        if len(set(map(id, networks))) < len(networks):
+            raise ValueError("networks must be different ones, got one of them twice")
         self.networks, self.data, self.orders = networks, data, orders
         self.has_unlabeled = len(data[0].x_unlabeled) > 0
         self.generators = GeneratorStates(rng_states or [torch.get_rng_state()] * len(networks))
         for network in networks:
             network.eval()  # where they are stacked, each mines for itself
-        self.stack, self.stacked_data = self._stack() if len(networks) > 1 else (None, data[0])
+        may_stack = may_stack and len(networks) > 1
+        self.stack, self.stacked_data = self._stack() if may_stack else (None, data[0])
 
     def _stack(self) -> tuple[StackedNetwork | None, TrainingSet]:
         shapes = {one.x_labeled.shape for one in self.data}
@@ -180,7 +200,7 @@ class SideBySide:
         if len(self.networks) == 1:
             network, data = self.networks[0], self.data[0]
             for batch in step.batches(network, data, self.orders[0]):
-                yield step.loss(network, data, *batch)
+                yield check_loss(step.loss(network, data, *batch))
             return
         epochs = []
         for r, (network, data, orders) in enumerate(zip(self.networks, self.data, self.orders, strict=True)):
@@ -193,7 +213,7 @@ class SideBySide:
             losses = []
             for r, batch in enumerate(batches):
                 with self.generators.of(r):
-                    losses.append(step.loss(self.networks[r], self.data[r], *batch))
+                    losses.append(check_loss(step.loss(self.networks[r], self.data[r], *batch)))
             yield torch.stack(losses)
 
     def _modules(self) -> Sequence[SiameseNetwork]:

@@ -305,7 +305,9 @@ def train_side_by_side(
     list of pandas.DataFrame
         The history of each network. `seconds` are its share.
     """
-    team = SideBySide(networks, data, [Orders.from_seed(seed) for seed in seeds], rng_states)
+    steps, orders = list(steps), [Orders.from_seed(seed) for seed in seeds]
+    ours = all(type(step) in (PairwiseStep, MetricStep, JointStep) for step in steps)
+    team = SideBySide(networks, data, orders, rng_states, may_stack=ours)
     adam = make_adam(team.parameters(), learning_rate)
     own = make_adam(team.encoder_parameters(), learning_rate) if optimizer_state == "separate" else adam
     hooks = (refuse_divergence(learning_rate), *hooks)

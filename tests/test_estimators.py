@@ -4,6 +4,7 @@ import copy
 import doctest
 import pickle
 import re
+from functools import partial
 
 import naive
 import numpy as np
@@ -24,6 +25,7 @@ from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.fitting import fit_side_by_side
 from dmls2r_lite.losses import RankedListLoss
+from dmls2r_lite.miner import mine
 from dmls2r_lite.model import LinearPairHead, make_encoder
 from dmls2r_lite.rivals.placebos import mine_swapped, null_loss
 from dmls2r_lite.training import JointStep, MetricStep, PairwiseStep
@@ -321,6 +323,30 @@ class TestSeveralNetworks:
         with pytest.raises(ValueError, match="n_networks must stay 2 for a warm start, got 3"):
             model.set_params(n_networks=3).fit(split.X_train, split.y_train)
 
+    def test_early_stopping_asks_all_networks(self, split):
+        options = {"n_epochs": 5, "learning_rate": 0.02, "n_networks": 3}
+        model = small(early_stopping="held_out", **options).fit(split.X_train, split.y_train)
+        seed = np.random.RandomState(0).randint(2**31 - 1)
+        labels = np.flatnonzero(split.y_train.notna())
+        rows = np.random.default_rng(seed).permutation(labels)[: len(labels) // 5]
+        hidden = split.y_train.copy()
+        hidden.iloc[rows] = np.nan
+        watched = small(**options).fit(
+            split.X_train, hidden, split.X_train.iloc[rows], split.y_train.iloc[rows]
+        )
+        of_step_2 = watched.history_.query("step == 'metric'")
+        expected = [of_step_2.query("epoch == @epoch")["validation_mae"].mean() for epoch in range(1, 6)]
+        assert_allclose(model.validation_, expected)
+        assert model.n_epochs_ == np.argmin(expected) + 1
+
+    def test_frozen_weights_stay(self, split):
+        encoder = make_encoder(13, (8, 8))
+        encoder[0].requires_grad_(False)
+        model = small(encoder=encoder, n_networks=2).fit(split.X_train, split.y_train)
+        for network in model.networks_:
+            assert torch.equal(network.encoder[0].weight.float(), encoder[0].weight)
+            assert not torch.equal(network.encoder[2].weight.float(), encoder[2].weight)
+
     def test_a_failed_fit_leaves_none_behind(self, split):
         model = small(n_networks=2).fit(split.X_train, split.y_train)
         with pytest.raises(ValueError, match="contains NaN"):
@@ -345,9 +371,54 @@ class TestSideBySide:
         with pytest.raises(ValueError, match=message):
             fit_side_by_side([small()] * n_models, [(split.X_train, split.y_train)] * n_sets)
 
+    def test_early_stopping_chooses_for_each(self):
+        splits = [split_dataset(load_dataset("boston"), 15, 40, seed) for seed in range(4)]
+        options = {"n_epochs": 8, "learning_rate": 0.02, "early_stopping": "held_out"}
+        models = [small(random_state=seed, **options) for seed in range(4)]
+        fit_side_by_side(models, [(s.X_train, s.y_train) for s in splits])
+        assert len({model.n_epochs_ for model in models}) > 1
+        for seed, (model, split) in enumerate(zip(models, splits, strict=True)):
+            alone = small(random_state=seed, **options).fit(split.X_train, split.y_train)
+            assert model.n_iter_ == model.n_epochs_ == alone.n_epochs_
+            assert_array_equal(model.predict(split.X_test), alone.predict(split.X_test))
+
+    @pytest.mark.parametrize(
+        "parameters",
+        [
+            {"encoder": nn.Sequential(nn.Linear(13, 5), nn.ReLU())},
+            {"head": naive.MLPHead(8)},
+            {"miner": partial(mine, mode="signed")},
+            {"metric_loss": RankedListLoss(1.0)},
+            {"schedule": lambda n_epochs: ["pairwise"] * n_epochs},
+        ],
+        ids=lambda parameters: next(iter(parameters)),
+    )
+    def test_copies_of_modules_and_callables_are_the_same(self, parameters, split):
+        models = [clone(small(**parameters)).set_params(random_state=seed) for seed in range(2)]
+        fit_side_by_side(models, [(split.X_train, split.y_train)] * 2)
+        for seed, model in enumerate(models):
+            alone = small(random_state=seed, **parameters).fit(split.X_train, split.y_train)
+            assert_allclose(model.predict(split.X_test), alone.predict(split.X_test), rtol=1e-3)
+
+    def test_other_modules_are_not(self, split):
+        models = [small(encoder=nn.Linear(13, 5)), small(encoder=nn.Linear(13, 5))]
+        with pytest.raises(ValueError, match="encoder must be the same in all models"):
+            fit_side_by_side(models, [(split.X_train, split.y_train)] * 2)
+
+    def test_one_model_twice(self, split):
+        with pytest.raises(ValueError, match="models must be different ones of one class"):
+            fit_side_by_side([model := small(), model], [(split.X_train, split.y_train)] * 2)
+
+    def test_unlabeled_rows_for_some_only(self, split):
+        sets = [(split.X_train, split.y_train), (split.X_labeled, split.y_labeled)]
+        models = [small(), small()]
+        with pytest.raises(ValueError, match="data must have unlabeled samples for all networks or for none"):
+            fit_side_by_side(models, sets)
+        assert not any(hasattr(model, "networks_") for model in models)
+
     def test_parameters_must_be_the_same(self, split):
         models = [small(random_state=0), small(random_state=1, k=3)]
-        with pytest.raises(ValueError, match="k must be the same in all models, got 3"):
+        with pytest.raises(ValueError, match="k must be the same in all models, got 5 and 3"):
             fit_side_by_side(models, [(split.X_train, split.y_train)] * 2)
 
     def test_a_mistake_in_one_set_is_found_before_any_is_trained(self, split, monkeypatch):
@@ -433,6 +504,31 @@ class TestProbes:
             small(encoder=encoder).fit(np.zeros((8, 1, 6, 6)), [0.0, 1, 2, *[np.nan] * 5])
 
 
+@pytest.mark.parametrize(
+    "returned", [lambda b: 1.0, lambda b: None, lambda b: torch.zeros(()), lambda b: b.anchors.sum(dim=1)]
+)
+@pytest.mark.parametrize("n_networks", [1, 2])
+def test_a_loss_must_be_a_scalar_of_the_weights(returned, n_networks, split):
+    model = small(metric_loss=returned, n_networks=n_networks)
+    with pytest.raises(
+        ValueError, match="a loss must be a scalar tensor that depends on the network's weights"
+    ):
+        model.fit(split.X_train, split.y_train)
+
+
+def test_an_encoder_without_weights_has_nothing_to_learn_in_step_2(split):
+    with pytest.raises(ValueError, match="encoder must have weights to train in step 2, got Identity"):
+        small(encoder=nn.Identity()).fit(split.X_train, split.y_train)
+    small(encoder=nn.Identity(), schedule="pairwise_only").fit(split.X_train, split.y_train)
+
+
+def test_a_bad_schedule_leaves_no_network_behind(split):
+    model = small().fit(split.X_train, split.y_train).set_params(schedule=lambda n_epochs: ["bogus"])
+    with pytest.raises(ValueError, match="schedule must give"):
+        model.fit(split.X_train, split.y_train)
+    assert not hasattr(model, "networks_")
+
+
 class TestBatchNorm:
     """A batch of one has no variance."""
 
@@ -444,7 +540,18 @@ class TestBatchNorm:
     def test_a_last_batch_of_one_anchor(self, size, split):
         message = f"anchor_batch_size must not leave a batch of one, .* got {size} for 15; try {size + 1}"
         with pytest.raises(ValueError, match=message):
-            small(encoder=self.encoder(), anchor_batch_size=size).fit(split.X_train, split.y_train)
+            small(encoder=self.encoder(), anchor_batch_size=size, max_steps_per_epoch=100).fit(
+                split.X_train, split.y_train
+            )
+
+    @pytest.mark.parametrize("schedule", ["pairwise_only", "joint"])
+    def test_a_batch_that_is_never_drawn(self, schedule, split):
+        small(encoder=self.encoder(), anchor_batch_size=7, schedule=schedule).fit(
+            split.X_train, split.y_train
+        )
+        small(encoder=self.encoder(), anchor_batch_size=7, max_steps_per_epoch=2).fit(
+            split.X_train, split.y_train
+        )
 
     @pytest.mark.parametrize("size", [None, 3, 4, 15, 16, 100])
     def test_other_batches(self, size, split):

@@ -14,7 +14,7 @@ from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
 from dmls2r_lite.rivals.placebos import mine_random, mine_swapped, null_loss
 from dmls2r_lite.schedules import SCHEDULES
 from dmls2r_lite.stacking import SideBySide, stack_modules
-from dmls2r_lite.training import Orders, TrainingSet, train, train_side_by_side
+from dmls2r_lite.training import Orders, PairwiseStep, TrainingSet, train, train_side_by_side
 
 N, M, D = 9, 30, 4
 SEEDS = (3, 4, 5)
@@ -220,6 +220,24 @@ def test_hooks_see_the_weights_of_their_network():
     for place, network in enumerate(networks):
         assert torch.equal(weights[9 + place], network.encoder[0].weight)
         assert not torch.equal(weights[place], network.encoder[0].weight)
+
+
+class Decay(PairwiseStep):
+    """A step of one's own, which looks at the weights."""
+
+    def loss(self, network, data, *batch):
+        return super().loss(network, data, *batch) + 0.1 * sum(w.square().sum() for w in network.parameters())
+
+
+def test_a_step_of_ones_own_sees_one_network():
+    networks, data = make_networks(), make_data()
+    alone = copy.deepcopy(networks)
+    for network, one, seed in zip(alone, data, SEEDS, strict=True):
+        train(network, one, [Decay(8)] * 3, seed=seed)
+    train_side_by_side(networks, data, [Decay(8)] * 3, seeds=SEEDS)
+    for network, expected in zip(networks, alone, strict=True):
+        for a, b in zip(network.parameters(), expected.parameters(), strict=True):
+            assert_close(a, b, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("what", ["networks", "data", "seeds", "labels"])

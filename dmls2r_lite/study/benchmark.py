@@ -156,6 +156,8 @@ def run_benchmark(
             raise ValueError(f"datasets must be among {', '.join(known_datasets)}, got {name!r}")
     for n in n_labeled or ():  # three nearest neighbours need three labels
         check_rules({"n_labeled": n}, at_least={"n_labeled": 3})
+    for seed in seeds:
+        check_rules({"seed": seed})
     check_rules({"n_jobs": n_jobs})
     loaded = {name: load_benchmark_dataset(name) for name in datasets}
     cells = [

@@ -431,3 +431,20 @@ def test_list():
     two = table.copy()
     two.index = pd.MultiIndex.from_tuples([("x", 20), ("y", 20)], names=["dataset", "n_labeled"])
     assert list_verdicts(two) == "- **x, N = 20: cannot tell.** A.\n- **y, N = 20: helped.** B."
+
+
+@pytest.mark.parametrize(("n_equal", "p_value"), [(0, 0.125), (9, 0.125), (16, 0.125), (56, 0.125)])
+def test_seeds_on_which_nothing_differs_do_not_add_up_to_a_verdict(n_equal, p_value):
+    """Four of four: no result could be below 2 / 2^4, with however many ties beside them."""
+    n = 4 + n_equal
+    trials = pd.DataFrame(
+        {
+            "dataset": "toy",
+            "method": ["a"] * n + ["b"] * n,
+            "n_labeled": 20,
+            "seed": [*range(n), *range(n)],
+            "mae": [*[1.0] * n_equal, *[0.9, 0.8, 0.7, 0.6], *[1.0] * n],
+        }
+    )
+    assert compare(trials, "a", "b").loc[20, "p_value"] == pytest.approx(p_value)
+    assert give_verdict(trials, "a", "b")["verdict"].tolist() == ["cannot tell"]
