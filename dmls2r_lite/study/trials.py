@@ -19,6 +19,8 @@ from ..base import SemiSupervisedRegressor
 from ..data.datasets import Dataset
 from ..data.splits import split_dataset
 
+MAX_VALUES = 2 * 10**7  # of the features of all folds that are fitted side by side: they are copied
+
 
 def run_trials(
     dataset: Dataset,
@@ -142,12 +144,13 @@ def fit_with_seeds(
 ) -> list[RegressorMixin]:
     """`fit_with_seed` for several seeds, each with a training set of its own; side by side if it can be.
 
-    An estimator can if it has a method ``fit_side_by_side(models, training_sets)``.
+    An estimator can if the class that its `fit` is from has ``fit_side_by_side(models, training_sets)``.
     """
     models = [clone(method) for _ in seeds]
     for model, seed in zip(models, seeds, strict=True):
         model.set_params(**{key: seed for key in model.get_params() if key.endswith("random_state")})
-    if len(models) > 1 and hasattr(method, "fit_side_by_side"):
+    fit_of = next((kind for kind in type(method).__mro__ if "fit" in vars(kind)), object)
+    if len(models) > 1 and "fit_side_by_side" in vars(fit_of):  # a subclass's own `fit` comes first
         return method.fit_side_by_side(models, training_sets)
     if isinstance(method, SemiSupervisedRegressor):
         return [model.fit(X, y) for model, (X, y) in zip(models, training_sets, strict=True)]
@@ -209,27 +212,51 @@ def predict_held_out(
             min(n_folds, n_labeled), random_state=np.random.default_rng(seed + repeat)
         ).split(X, y)
     ]
+    at_once = max(1, MAX_VALUES // X.size)
+    batches: list[list[tuple[int, np.ndarray]]] = []
+    for size in sorted({len(fold) for _, fold in folds}):  # networks side by side need as many labels
+        alike = [(repeat, fold) for repeat, fold in folds if len(fold) == size]
+        batches += [alike[start : start + at_once] for start in range(0, len(alike), at_once)]
     parts = Parallel(n_jobs=n_jobs)(
-        delayed(_predict_fold)(X, y, name, method, fold, repeat, seed + repeat)
-        for repeat, fold in folds
+        delayed(_predict_folds)(X, y, name, method, batch, seed)
+        for batch in batches
         for name, method in methods.items()
     )
-    return pd.concat(parts, ignore_index=True)
+    order = {name: place for place, name in enumerate(methods)}
+    return pd.concat(parts, ignore_index=True).sort_values(
+        ["repeat", "method"],
+        key=lambda column: column.map(order) if column.name == "method" else column,
+        kind="stable",
+        ignore_index=True,
+    )
 
 
 @threadpool_limits.wrap(limits=1)
-def _predict_fold(
-    X: pd.DataFrame, y: pd.Series, name: str, method: RegressorMixin, fold: np.ndarray, repeat: int, seed: int
+def _predict_folds(
+    X: pd.DataFrame,
+    y: pd.Series,
+    name: str,
+    method: RegressorMixin,
+    folds: Sequence[tuple[int, np.ndarray]],
+    seed: int,
 ) -> pd.DataFrame:
-    hidden = y.copy()
-    hidden.iloc[fold] = np.nan
-    prediction = fit_with_seed(method, X, hidden, seed).predict(X.iloc[fold])
-    return pd.DataFrame(
-        {
-            "method": name,
-            "repeat": repeat,
-            "row": X.index[fold],
-            "target": y.iloc[fold].to_numpy(),
-            "prediction": prediction,
-        }
+    sets = []
+    for _, fold in folds:
+        hidden = y.copy()
+        hidden.iloc[fold] = np.nan
+        sets.append((X, hidden))
+    models = fit_with_seeds(method, sets, [seed + repeat for repeat, _ in folds])
+    return pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    "method": name,
+                    "repeat": repeat,
+                    "row": X.index[fold],
+                    "target": y.iloc[fold].to_numpy(),
+                    "prediction": model.predict(X.iloc[fold]),
+                }
+            )
+            for (repeat, fold), model in zip(folds, models, strict=True)
+        ]
     )

@@ -14,6 +14,7 @@ from dmls2r_lite.base import SemiSupervisedRegressor
 from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.rivals.plain import plain_models
+from dmls2r_lite.study import trials as trials_module
 from dmls2r_lite.study.reproduction import paper_tables
 from dmls2r_lite.study.trials import predict_held_out, run_trials
 
@@ -196,6 +197,25 @@ class TestHeldOut:
 
         predict_held_out(X, y, {"spy": Spy(n_epochs=1)}, n_repeats=1)
         assert sorted(seen) == [(40, 25)] * 2 + [(40, 26)] * 3
+
+    def test_networks_of_folds_of_one_size_are_trained_side_by_side(self, table, monkeypatch):
+        X, y = table
+        sizes, whole = [], DMLS2RRegressor.fit_side_by_side
+
+        def spy(models, sets):
+            sizes.append(len(models))
+            return whole(models, sets)
+
+        monkeypatch.setattr(DMLS2RRegressor, "fit_side_by_side", staticmethod(spy))
+        methods = {"DML-S2R": DMLS2RRegressor(n_epochs=2), "ridge": plain_models()["ridge"]}
+        together = predict_held_out(X, y, methods, n_repeats=2)
+        assert sizes == [6, 4]  # 18 labels in five folds: three of four and two of three, twice
+        monkeypatch.setattr(trials_module, "MAX_VALUES", 1)
+        alone = predict_held_out(X, y, methods, n_repeats=2)
+        assert len(sizes) == 2
+        key = ["method", "repeat", "row"]
+        by_key = [part.sort_values(key, ignore_index=True) for part in (together, alone)]
+        pd.testing.assert_frame_equal(*by_key, rtol=1e-3)
 
     def test_jobs_do_not_matter(self, table):
         X, y = table
