@@ -209,7 +209,7 @@ class TestHeldOut:
         monkeypatch.setattr(DMLS2RRegressor, "fit_side_by_side", staticmethod(spy))
         methods = {"DML-S2R": DMLS2RRegressor(n_epochs=2), "ridge": plain_models()["ridge"]}
         together = predict_held_out(X, y, methods, n_repeats=2)
-        assert sizes == [6, 4]  # 18 labels in five folds: three of four and two of three, twice
+        assert sizes == [4, 6]  # of five folds two and three are of one size, in each repeat
         monkeypatch.setattr(trials_module, "MAX_VALUES", 1)
         alone = predict_held_out(X, y, methods, n_repeats=2)
         assert len(sizes) == 2
