@@ -137,7 +137,9 @@ def fit_side_by_side(
     if len(set(map(id, models))) < len(models) or len({type(model) for model in models}) > 1:
         raise ParameterError(f"models must be different ones of one class, got {list(models)}")
     if len(models) > 1 and first.early_stopping is not None:  # each trains for as long as it chooses
-        return [fit_side_by_side([model], [one])[0] for model, one in zip(models, training_sets, strict=True)]
+        for model, one in zip(models, training_sets, strict=True):
+            fit_side_by_side([model], [one], X_validation, y_validation)
+        return list(models)
     checked = [_check(model, X, y) for model, (X, y) in zip(models, training_sets, strict=True)]
     if (X_validation is None) != (y_validation is None):
         raise ValueError("X_validation and y_validation must be given together")
@@ -149,7 +151,12 @@ def fit_side_by_side(
             hooks: list[Hook] = [] if first.callback is None else [first.callback]
             hooks += [show_progress(len(steps) * len(networks))] if first.progress else []
             if X_validation is not None and y_validation is not None:
-                hooks.insert(0, _watch_error(first, X_validation, y_validation))
+                watched = {
+                    id(network): _watch_error(model, X_validation, y_validation)
+                    for model in models
+                    for network in model.networks_
+                }
+                hooks.insert(0, lambda network, row: watched[id(network)](network, row))
             histories = train_side_by_side(
                 networks,
                 [data for data, states in begun for _ in states],
@@ -259,19 +266,22 @@ def _make_network(model: DMLS2RRegressor, x: Tensor) -> SiameseNetwork:
     else:
         encoder = copy.deepcopy(model.encoder)
     encoder = encoder.float()
-    mines = model.n_unlabeled_ > 0 and model.schedule != "pairwise_only"
-    if mines and not any(weight.requires_grad for weight in encoder.parameters()):
+    if _mines(model) and not any(weight.requires_grad for weight in encoder.parameters()):
         raise ParameterError(f"encoder must have weights to train in step 2, got {encoder!r}")
-    n_codes = probe_encoder(encoder, x).shape[-1]
+    z = probe_encoder(encoder, x)
     if model.head is None:
         relu = nn.ReLU() if before_relu and model.encoder is None else None
         n_targets = model._y_labeled.shape[1] if model._y_labeled.ndim == 2 else None
-        head: nn.Module = LinearPairHead(n_codes, relu, n_targets)
+        head: nn.Module = LinearPairHead(z.shape[-1], relu, n_targets)
     else:
         head = copy.deepcopy(model.head)
     network = SiameseNetwork(encoder, head).float()
-    probe_head(network, x, model._y_labeled.shape[1:])
+    probe_head(network, z, model._y_labeled.shape[1:])
     return network
+
+
+def _mines(model: DMLS2RRegressor) -> bool:
+    return model.n_unlabeled_ > 0 and model.schedule != "pairwise_only"
 
 
 def _check(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -279,8 +289,7 @@ def _check(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarr
     if not model.warm_start:
         model.__dict__.pop("networks_", None)  # whatever fails from here on, no old network predicts
     X, y = model._validate_training_set(X, y)
-    if X.ndim > 2 and model.encoder is None:
-        raise ParameterError(f"encoder must be given for samples of shape {X.shape[1:]}, got None")
+    check_encoder_given(model.encoder, X)
     labeled = is_labeled(y)
     model.n_labeled_, model.n_unlabeled_ = int(labeled.sum()), int((~labeled).sum())
     check_rules(model.get_params(deep=False))
@@ -289,13 +298,13 @@ def _check(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarr
             f"n_networks must stay {len(model.networks_)} for a warm start, got {model.n_networks}"
         )
     model._device = _find_device(model.device)
-    if model.n_unlabeled_ > 0 and model.schedule != "pairwise_only":
+    if _mines(model):
         check_not_above("k", model.k, model.n_unlabeled_, "the number of unlabeled samples")
     if model.early_stopping is not None and model.n_labeled_ < 3:
         raise ParameterError(f"early_stopping needs 3 labels or more, got {model.n_labeled_}")
-    n_labeled, mines = model.n_labeled_, model.n_unlabeled_ > 0 and model.schedule != "pairwise_only"
+    n_labeled = model.n_labeled_
     for part, size, n, is_used in (
-        ("encoder", "anchor_batch_size", n_labeled, mines and model.schedule != "joint"),
+        ("encoder", "anchor_batch_size", n_labeled, _mines(model) and model.schedule != "joint"),
         ("head", "pair_batch_size", n_labeled * (n_labeled - 1), True),
     ):
         module, batch_size = getattr(model, part), getattr(model, size)
@@ -316,6 +325,12 @@ def _watch_error(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> Hook:
     y = column_or_1d(y) if model._y_labeled.ndim == 1 else y
     check_consistent_length(X, y)
     return watch(lambda network: float(np.abs(model._predict(X, [network]) - y).mean()))
+
+
+def check_encoder_given(encoder: nn.Module | None, X: np.ndarray) -> None:
+    """Raise ParameterError if samples are no rows, which only an encoder of one's own can take."""
+    if X.ndim > 2 and encoder is None:
+        raise ParameterError(f"encoder must be given for samples of shape {X.shape[1:]}, got None")
 
 
 def probe_encoder(encoder: nn.Module, x: Tensor) -> Tensor:
@@ -340,21 +355,20 @@ def probe_encoder(encoder: nn.Module, x: Tensor) -> Tensor:
     return z
 
 
-def probe_head(network: SiameseNetwork, x: Tensor, target_shape: tuple[int, ...]) -> None:
-    """Do the same for a head: it must give a difference of targets for each pair of codes.
+def probe_head(network: SiameseNetwork, z: Tensor, target_shape: tuple[int, ...]) -> None:
+    """Do the same for a head, with those codes: it must give a difference of targets for each pair.
 
     Raises
     ------
     ParameterError
         If it does not, or if its `scores` do not add up to what it gives.
     """
-    z = probe_encoder(network.encoder, x)
-    shape = (len(x), *target_shape)
+    shape = (len(z), *target_shape)
     wanted = f"head must map two batches of codes {tuple(z.shape)} to a tensor {shape}"
     try:
         with torch.no_grad():
             d = network.head.eval()(z, z.flip(0))
-            _check_kind(wanted, d, x, lambda found: found == shape)
+            _check_kind(wanted, d, z, lambda found: found == shape)
             if not network.is_separable:
                 return
             wanted = "head must have a method scores with head(z_i, z_j) == g_i + h_j, or none"

@@ -74,10 +74,7 @@ COUNT, ABOVE_ZERO = count(), number("a finite number above 0", lambda value: val
 SHARE = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
 MODULE = Rule("a torch.nn.Module or None", lambda value: value is None or _is_module(value))
 CALLABLE = Rule("callable or None", lambda value: value is None or callable(value))
-JOBS = Rule(
-    "an integer of 1 or more, or -1",
-    lambda value: COUNT.fits(value) or (count(-1).fits(value) and value == -1),
-)
+JOBS = COUNT.or_else("-1", count(-1, -1).fits)
 SCALING = choice("minmax", "standard", "none")
 SCHEDULE_NAMES = (
     "alternate", "alternate_pairwise_last", "pairwise_only", "joint", "sequential", "sequential_metric_first",

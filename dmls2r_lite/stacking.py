@@ -187,10 +187,11 @@ class SideBySide:
         self.stack, self.stacked_data = self._stack() if may_stack else (None, data[0])
 
     def _stack(self) -> tuple[StackedNetwork | None, TrainingSet]:
-        shapes = {one.x_labeled.shape for one in self.data}
+        if len({one.x_labeled.shape for one in self.data}) > 1:
+            return None, self.data[0]
         encoder = stack_modules([network.encoder for network in self.networks])
         head = stack_modules([network.head for network in self.networks])
-        if len(shapes) > 1 or encoder is None or head is None:
+        if encoder is None or head is None:
             return None, self.data[0]
         x, y = (torch.stack([one[part] for one in self.data]) for part in (0, 1))
         return StackedNetwork(encoder, head, self.generators), self.data[0]._replace(x_labeled=x, y_labeled=y)

@@ -405,6 +405,16 @@ class TestSideBySide:
         with pytest.raises(ValueError, match="encoder must be the same in all models"):
             fit_side_by_side(models, [(split.X_train, split.y_train)] * 2)
 
+    @pytest.mark.parametrize("early_stopping", [None, "held_out"])
+    def test_validation_is_in_each_models_own_scale(self, early_stopping):
+        splits = [split_dataset(load_dataset("boston"), 15, 40, seed, scale_on="none") for seed in range(2)]
+        X, y = splits[0].X_test, splits[0].y_test
+        models = [small(random_state=seed, early_stopping=early_stopping) for seed in range(2)]
+        fit_side_by_side(models, [(s.X_train, s.y_train) for s in splits], X, y)
+        for model in models:
+            error = mean_absolute_error(y, model.predict(X))
+            assert model.history_["validation_mae"].iloc[-1] == pytest.approx(error, rel=1e-5)
+
     def test_one_model_twice(self, split):
         with pytest.raises(ValueError, match="models must be different ones of one class"):
             fit_side_by_side([model := small(), model], [(split.X_train, split.y_train)] * 2)

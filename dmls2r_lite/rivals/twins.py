@@ -13,10 +13,9 @@ from sklearn.preprocessing import MinMaxScaler
 from torch import Tensor, nn
 
 from ..base import SemiSupervisedRegressor, is_labeled, seeded_torch
-from ..fitting import as_columns, probe_encoder
+from ..fitting import as_columns, check_encoder_given, probe_encoder
 from ..losses import pairs_from_numbers
 from ..model import make_encoder
-from ..parameters import ParameterError
 from ..training import descend, make_adam
 
 PAIRS_PER_BLOCK = 2**16
@@ -70,8 +69,7 @@ class MLPRegressor(SemiSupervisedRegressor):
         self.random_state = random_state
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
-        if X.ndim > 2 and self.encoder is None:
-            raise ParameterError(f"encoder must be given for samples of shape {X.shape[1:]}, got None")
+        check_encoder_given(self.encoder, X)
         labeled = is_labeled(y)
         self.target_scaler_ = MinMaxScaler().fit(as_columns(y[labeled]))
         self._target_shape = y.shape[1:]
