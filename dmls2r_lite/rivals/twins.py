@@ -137,7 +137,9 @@ class PairwiseDifferenceRegressor(SemiSupervisedRegressor):
         self._X, self._y = X[labeled], y[labeled]
         n = len(self._y)
         i, j = (t.numpy() for t in pairs_from_numbers(torch.arange(n * (n - 1)), n))
-        estimator = self.estimator or ExtraTreesRegressor(random_state=self.random_state)
+        estimator = self.estimator
+        if estimator is None:  # a forest that is not fitted has no truth value
+            estimator = ExtraTreesRegressor(random_state=self.random_state)
         self.estimator_ = clone(estimator).fit(_pairs(self._X[i], self._X[j]), self._y[i] - self._y[j])
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
