@@ -92,6 +92,8 @@ RULES: dict[str, Rule] = {
     "n_splits": count(2),
     "n_folds": count(2),
     "cv": count(2),
+    "n": COUNT,
+    "max_pool": COUNT,
     "n_jobs": JOBS.or_none(),
     "--jobs": JOBS,
     "method": choice("DML-S2R", "step 1", "3-NN", "ridge", "extra trees"),

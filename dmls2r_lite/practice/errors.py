@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
-from ..parameters import ParameterError, check_not_above, check_rules
+from ..parameters import ParameterError, check_rules
 from ..study.trials import predict_held_out
 from .choosing import Space, posterior_sd
 
@@ -132,8 +132,8 @@ def cross_val_error(
             spread = float(np.sqrt(weights**2 @ (errors - weights @ errors) ** 2) * factor)
         elif p_alike < LEVEL:
             notice = (
-                f"The labeled rows look unlike the others (permutation test, p = {p_alike:.2g}): the error on "
-                "rows unlike them can be far larger than this."
+                f"The labeled rows look unlike the others (permutation test, p = {p_alike:.2g}): the error "
+                "on rows unlike them can be far larger than this."
             )
     return ExpectedError(mean, spread, plain, held_out, p_alike, notice)
 

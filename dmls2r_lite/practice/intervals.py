@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..base import SemiSupervisedRegressor
 from ..interop import LabeledKFold
-from ..parameters import ParameterError, check_not_above, check_rules
+from ..parameters import ParameterError, check_rules
 from ..study.trials import fit_with_seed, fit_without
 
 MAX_VALUES = 2**22  # of rows times labels that are looked at together
@@ -205,7 +205,7 @@ def _rank(n: int, coverage: float) -> int:
     if rank < 1:
         needed = math.ceil(1 / (1 - coverage) - 1 - 1e-9)
         raise ParameterError(
-            f"coverage must not exceed N / (N + 1) = {n / (n + 1):.3g} with N = {n} labels, got {coverage}: it "
+            f"coverage must not exceed N / (N + 1), {n / (n + 1):.3g} with {n} labels, got {coverage}: that "
             f"takes {needed} labels"
         )
     return rank
@@ -237,6 +237,8 @@ def spread(model: RegressorMixin, X: pd.DataFrame) -> np.ndarray:
     model, rows = _last_step(model, X)
     if hasattr(model, "predict_each"):
         each = model.predict_each(rows)
+        if each.shape[1] < 2:
+            raise ParameterError("normalizer='spread' must have several networks or labels, got one")
         weights = getattr(model, "weights_", None)
         weights = None if weights is None else weights.to_numpy()
         mean = np.average(each, axis=1, weights=weights)

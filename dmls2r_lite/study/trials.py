@@ -252,9 +252,9 @@ def predict_held_out(
         (repeat, number, fold)
         for repeat in range(n_repeats)
         for number, (_, fold) in enumerate(
-            LabeledKFold(
-                min(n_folds, n_labeled), random_state=np.random.default_rng(seed + repeat)
-            ).split(X, y, groups)
+            LabeledKFold(min(n_folds, n_labeled), random_state=np.random.default_rng(seed + repeat)).split(
+                X, y, groups
+            )
         )
     ]
     parts = Parallel(n_jobs=n_jobs)(
