@@ -100,9 +100,9 @@ class AveragedRegressor(SemiSupervisedRegressor):
     ) -> list[AveragedRegressor]:
         """Fit copies, each with the targets of a fold hidden, and with weights from the other folds.
 
-        Each needs its models' errors on labels that it may not see either. If the folds of one seed are
-        three or more, these are the other folds, so that all copies share the models fitted without two
-        folds: n (n + 1) / 2 fits of a model for n folds, in place of n (cv + 1).
+        Each needs its models' errors on labels that are hidden too. If no label is in two folds of one seed,
+        and they are three or more, these are the other folds, and all copies share the models fitted without
+        two folds: n (n + 1) / 2 fits of a model for n folds, in place of n (cv + 1).
 
         Parameters
         ----------
@@ -113,7 +113,8 @@ class AveragedRegressor(SemiSupervisedRegressor):
         copies: dict[int, AveragedRegressor] = {}
         for seed in dict.fromkeys(seeds):
             places = [place for place, of_fold in enumerate(seeds) if of_fold == seed]
-            if len(places) < 3:
+            rows = np.concatenate([folds[place] for place in places])
+            if len(places) < 3 or len(np.unique(rows)) < len(rows):
                 for place in places:
                     hidden = y.copy()
                     hidden.iloc[folds[place]] = np.nan
@@ -131,20 +132,26 @@ class AveragedRegressor(SemiSupervisedRegressor):
         for copy in copies:
             checked = copy._validate_training_set(X, y)
         X, y = pd.DataFrame(checked[0]), pd.Series(checked[1])
-        pairs = list(itertools.combinations(range(n), 2))
-        without_two = [np.concatenate([folds[a], folds[b]]) for a, b in pairs]
-        errors: list[dict[str, np.ndarray]] = [{} for _ in folds]
+        with_labels = [number for number, fold in enumerate(folds) if len(fold)]
+        # What to hide for each copy, and for the errors that weight its models: one fold more.
+        sets = {frozenset({a, b} & set(with_labels)) for a in range(n) for b in with_labels}
+        sets |= {frozenset({a} & set(with_labels)) for a in range(n)}
+        to_hide = sorted(sets, key=sorted)
+        hidden = [np.concatenate([np.zeros(0, int), *(folds[number] for number in sorted(numbers))])
+                  for numbers in to_hide]  # fmt: skip
         models: list[dict[str, RegressorMixin]] = [{} for _ in folds]
+        errors: list[dict[str, np.ndarray]] = [{} for _ in folds]
         for name, member in members.items():
-            for number, model in enumerate(fit_without(member, X, y, folds, [seed] * n)):
-                models[number][name] = model
-            parts: list[list[np.ndarray]] = [[] for _ in folds]
-            fitted = fit_without(member, X, y, without_two, [seed] * len(pairs))
-            for (a, b), model in zip(pairs, fitted, strict=True):
-                parts[a].append(_errors(model, X, y, folds[b]))
-                parts[b].append(_errors(model, X, y, folds[a]))
-            for number, of_fold in enumerate(parts):
-                errors[number][name] = np.concatenate(of_fold)
+            fitted = dict(zip(to_hide, fit_without(member, X, y, hidden, [seed] * len(hidden)), strict=True))
+            for a in range(n):
+                models[a][name] = fitted[frozenset({a} & set(with_labels))]
+                errors[a][name] = np.concatenate(
+                    [
+                        _errors(fitted[frozenset({a, b} & set(with_labels))], X, y, folds[b])
+                        for b in with_labels
+                        if b != a
+                    ]
+                )
         for copy, of_copy, its_errors in zip(copies, models, errors, strict=True):
             copy._combine(of_copy, its_errors)
         return copies

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from ..base import SemiSupervisedRegressor
 from ..interop import LabeledKFold
 from ..parameters import ParameterError, check_rules
-from ..study.trials import fit_with_seed, fit_without
+from ..study.trials import fit_without
 
 MAX_VALUES = 2**22  # of rows times labels that are looked at together
 MAX_ROWS = 2000  # by which a difficulty is scaled
@@ -120,8 +120,9 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         dealt = LabeledKFold(min(self.cv, len(labeled)), np.random.default_rng(seed))
         folds = [fold for _, fold in dealt.split(rows, targets, groups)]
         y_series = pd.Series(targets, index=rows.index)
-        self.fold_estimators_ = fit_without(self.estimator, rows, y_series, folds, [seed] * len(folds))
-        self.estimator_ = fit_with_seed(self.estimator, rows, y_series, seed)
+        none = np.zeros(0, dtype=int)
+        models = fit_without(self.estimator, rows, y_series, [*folds, none], [seed] * (len(folds) + 1))
+        *self.fold_estimators_, self.estimator_ = models
         self.n_features_in_ = rows.shape[1]
         self.fold_, errors = np.empty(len(labeled), dtype=int), np.empty(len(labeled))
         self._labeled_rows, self._difficulty_added = rows.iloc[labeled], np.zeros(len(folds))
