@@ -115,27 +115,59 @@ def cross_val_error(
     held_out = predict_held_out(frame, targets, {"model": model}, n_repeats, seed, cv, groups=groups)
     held_out = held_out.drop(columns="method")
     held_out["error"] = (held_out["prediction"] - held_out["target"]).abs()
-    errors = held_out.groupby("row")["error"].mean().loc[frame.index[is_labeled]].to_numpy()
+    of_row = held_out.groupby("row")["error"].mean()  # in the order of the rows
+    errors = of_row.to_numpy()
     plain = mean = float(errors.mean())
     spread = float(errors.std(ddof=1) / np.sqrt(len(errors)))
     p_alike, notice = np.nan, ""
     if len(others):
         if len(others) > MAX_POOL:
             others = others.iloc[random.permutation(len(others))[:MAX_POOL]]
-        rows = pd.concat([frame[is_labeled], others], ignore_index=True)
-        p_alike = _permutation_p(rows, int(is_labeled.sum()), random)
+        labeled = frame[is_labeled]
+        p_alike = _permutation_p(labeled, others, random)
         if chosen:
-            folds = held_out[held_out["repeat"] == 0]
-            fold = pd.Series(folds["fold"].to_numpy(), folds["row"]).loc[frame.index[is_labeled]].to_numpy()
-            weights, factor = _correction(rows, fold)
-            mean = float(weights @ errors * factor)
-            spread = float(np.sqrt(weights**2 @ (errors - weights @ errors) ** 2) * factor)
+            first = held_out[held_out["repeat"] == 0]
+            fold = pd.Series(first["fold"].to_numpy(), first["row"]).loc[of_row.index]
+            mean, spread = correct_for_choice(errors, fold.to_numpy(), labeled, others)
         elif p_alike < LEVEL:
             notice = (
                 f"The labeled rows look unlike the others (permutation test, p = {p_alike:.2g}): the error "
                 "on rows unlike them can be far larger than this."
             )
     return ExpectedError(mean, spread, plain, held_out, p_alike, notice)
+
+
+def correct_for_choice(
+    errors: np.ndarray, fold: np.ndarray, X_labeled: pd.DataFrame, X_pool: pd.DataFrame
+) -> tuple[float, float]:
+    """Expected error on rows of a pool, from held-out errors of labels that were chosen to spread out.
+
+    Parameters
+    ----------
+    errors : numpy.ndarray of shape (n_labeled,)
+        Absolute errors of labels left out.
+    fold : numpy.ndarray of int, shape (n_labeled,)
+        Which of them were left out together.
+    X_labeled, X_pool : pandas.DataFrame
+        Labeled rows in the order of `errors`, and rows without a label.
+
+    Returns
+    -------
+    mean, standard_error : float
+        See the Notes of `cross_val_error`.
+    """
+    n = len(errors)
+    rows = pd.concat([X_labeled, X_pool], ignore_index=True)
+    labels, pool = np.arange(n), np.arange(n, len(rows))
+    space = Space(rows, pool)
+    nearest = space.covariance(space.place(rows[:n]), space.place(rows[n:])).argmax(axis=0)
+    weights = np.bincount(nearest, minlength=n) / len(nearest)
+    unsure = np.empty(n)
+    for number in np.unique(fold):
+        unsure[fold == number] = posterior_sd(rows, labels[fold != number], at=labels[fold == number])
+    factor = posterior_sd(rows, labels, at=pool).mean() / (weights @ unsure)
+    weighted = weights @ errors
+    return float(weighted * factor), float(np.sqrt(weights**2 @ (errors - weighted) ** 2) * factor)
 
 
 def _frame(X: ArrayLike | pd.DataFrame) -> pd.DataFrame:
@@ -149,27 +181,14 @@ def _checked(X: ArrayLike | pd.DataFrame, y: ArrayLike) -> tuple[pd.DataFrame, p
     return frame, targets
 
 
-def _correction(rows: pd.DataFrame, fold: np.ndarray) -> tuple[np.ndarray, float]:
-    """For labels, which are the first rows, their weights; and by what to multiply the weighted error."""
-    n = len(fold)
-    space = Space(rows, np.arange(n, len(rows)))
-    nearest = space.covariance(space.place(rows[:n]), space.place(rows[n:])).argmax(axis=0)
-    weights = np.bincount(nearest, minlength=n) / len(nearest)
-    unsure = np.empty(n)
-    for number in np.unique(fold):
-        of_fold = np.flatnonzero(fold == number)
-        unsure[of_fold] = posterior_sd(rows, np.flatnonzero(fold != number), at=of_fold)
-    at_pool = posterior_sd(rows, np.arange(n), at=np.arange(n, len(rows)))
-    return weights, float(at_pool.mean() / (weights @ unsure))
-
-
-def _permutation_p(rows: pd.DataFrame, n_labeled: int, random: np.random.RandomState) -> float:
-    """Whether the first rows look like any others: the maximum mean discrepancy against its permutations.
+def _permutation_p(labeled: pd.DataFrame, others: pd.DataFrame, random: np.random.RandomState) -> float:
+    """Whether labeled rows look like the others: the maximum mean discrepancy against its permutations.
 
     References
     ----------
     Gretton et al. (2012): A kernel two-sample test. J. Mach. Learn. Res. 13.
     """
+    rows, n_labeled = pd.concat([labeled, others], ignore_index=True), len(labeled)
     n = len(rows)
     space = Space(rows, np.arange(n))
     Z = space.place(rows)

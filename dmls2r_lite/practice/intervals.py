@@ -176,7 +176,7 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         check_is_fitted(self)
         check_rules({"coverage": coverage})
         n = len(self.errors_)
-        rank = _rank(n, coverage)
+        rank = rank_of_bound(n, coverage)
         rows = _frame(X)
         bounds = np.empty((len(rows), 2))
         for part in _blocks(len(rows), max(1, MAX_VALUES // n)):
@@ -200,8 +200,8 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         return values + self._difficulty_added[number]
 
 
-def _rank(n: int, coverage: float) -> int:
-    """Which of N sorted bounds is the limit, counted from outside."""
+def rank_of_bound(n: int, coverage: float) -> int:
+    """Which of N sorted bounds is the limit, counted from outside; an error if there is none."""
     rank = math.floor((1 - coverage) * (n + 1) + 1e-9)
     if rank < 1:
         needed = math.ceil(1 / (1 - coverage) - 1 - 1e-9)
