@@ -58,7 +58,7 @@ CHOICES = (RANDOM, CHOSEN, "k-means", *SPACES, *WANTED)
 
 
 @cache
-def methods() -> dict[str, RegressorMixin]:
+def few_label_methods() -> dict[str, RegressorMixin]:
     """The learners: DML-S2R, the average, and the plain models, of which some also stand for their kind."""
     return {"DML-S2R": DMLS2RRegressor(), "average": AveragedRegressor(), **plain_models()}
 
@@ -81,7 +81,7 @@ def choices_of(method: str) -> tuple[str, ...]:
 def run_few_labels(
     output: Path,
     datasets: Sequence[str] = DATASETS,
-    learners: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
     n_labeled: Sequence[int] = N_LABELED,
     seeds: Sequence[int] = range(REPORT_SEED, REPORT_SEED + 20),
     n_jobs: int | None = None,
@@ -93,8 +93,8 @@ def run_few_labels(
     output : Path
         A folder. Its `few_labels.csv` has a row per trial, see `shipped_few_labels`.
     datasets : sequence of str
-    learners : sequence of str, optional
-        Names from `methods`; all if not given.
+    methods : sequence of str, optional
+        Names from `few_label_methods`; all if not given.
     n_labeled : sequence of int
     seeds : sequence of int
     n_jobs : int, optional
@@ -112,9 +112,10 @@ def run_few_labels(
     RuntimeError
         If a trial fails. It names the cell.
     """
-    for name in learners or ():
-        if name not in methods():
-            raise ParameterError(f"methods must be among {', '.join(map(repr, methods()))}, got {name!r}")
+    known = few_label_methods()
+    for name in methods or ():
+        if name not in known:
+            raise ParameterError(f"methods must be among {', '.join(map(repr, known))}, got {name!r}")
     for name in datasets:
         if name not in DATASETS:
             raise ParameterError(f"datasets must be among {', '.join(DATASETS)}, got {name!r}")
@@ -129,7 +130,7 @@ def run_few_labels(
     trials = [
         (dataset, method, choice, n, seed)
         for dataset in dict.fromkeys(datasets)
-        for method in dict.fromkeys(learners or methods())
+        for method in dict.fromkeys(methods or known)
         for choice in choices_of(method)
         for n in dict.fromkeys(n_labeled)
         for seed in dict.fromkeys(seeds)
@@ -231,7 +232,7 @@ def _run_cell(dataset: str, name: str, choice: str, n: int, seeds: Sequence[int]
 
 
 def _measure(dataset: str, name: str, choice: str, n: int, seeds: Sequence[int]) -> list[dict[str, Any]]:
-    method, sets, wanted = methods()[name], [], []
+    method, sets, wanted = few_label_methods()[name], [], []
     for seed in seeds:
         split = _split(dataset, n, seed)
         rows, of_test = _choose(dataset, choice, n, seed)
