@@ -96,7 +96,10 @@ RULES: dict[str, Rule] = {
     "max_pool": COUNT,
     "n_jobs": JOBS.or_none(),
     "--jobs": JOBS,
-    "method": choice("DML-S2R", "step 1", "3-NN", "ridge", "extra trees"),
+    "method": choice(
+        "average", "DML-S2R", "step 1", "extra trees", "extra trees on pairs", "Gaussian process", "ridge",
+        "3-NN",
+    ),
     "missing": choice("drop", "as_published"),
     "scale_on": choice("train", "all", "none"),
     # networks and their training

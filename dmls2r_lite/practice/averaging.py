@@ -25,23 +25,28 @@ from ..study.trials import fit_with_seed, fit_without
 Models = Mapping[str, RegressorMixin] | Sequence[RegressorMixin | str]
 
 
-def default_models() -> dict[str, RegressorMixin]:
+MAX_LABELS_IN_PAIRS = 100
+
+
+def default_models(n_labeled: int) -> dict[str, RegressorMixin]:
     """What `AveragedRegressor` averages: six models that err in different ways.
 
     Two networks of step 1, extra trees, extra trees on pairs (30 trees do where a prediction is a mean over
-    all anchors), a Gaussian process, ridge regression and three
-    nearest neighbours, all with their own scaling of features.
+    all anchors), a Gaussian process, ridge regression and three nearest neighbours, all with their own
+    scaling of features. Above 100 labels there are none on pairs, whose number grows with the square.
     """
     plain = plain_models()
-    pairs = PairwiseDifferenceRegressor(ExtraTreesRegressor(30))
-    return {
+    models = {
         "step 1": DMLS2RRegressor(schedule="pairwise_only", n_networks=2),
         "extra trees": plain["extra trees"],
-        "extra trees on pairs": pairs,
+        "extra trees on pairs": PairwiseDifferenceRegressor(ExtraTreesRegressor(30)),
         "Gaussian process": plain["Gaussian process"],
         "ridge": plain["ridge"],
         "3-NN": plain["3-NN standardised"],
     }
+    if n_labeled > MAX_LABELS_IN_PAIRS:
+        del models["extra trees on pairs"]
+    return models
 
 
 class AveragedRegressor(SemiSupervisedRegressor):
@@ -127,11 +132,12 @@ class AveragedRegressor(SemiSupervisedRegressor):
     def _fit_sharing(
         self, X: pd.DataFrame, y: pd.Series, folds: Sequence[np.ndarray], seed: int
     ) -> list[AveragedRegressor]:
-        members, n = self._members(), len(folds)
+        n = len(folds)
         copies = [clone(self).set_params(random_state=seed) for _ in folds]
         for copy in copies:
             checked = copy._validate_training_set(X, y)
         X, y = pd.DataFrame(checked[0]), pd.Series(checked[1])
+        members = self._members(int(y.notna().sum()))
         with_labels = [number for number, fold in enumerate(folds) if len(fold)]
         # What to hide for each copy, and for the errors that weight its models: one fold more.
         sets = {frozenset({a, b} & set(with_labels)) for a in range(n) for b in with_labels}
@@ -157,10 +163,10 @@ class AveragedRegressor(SemiSupervisedRegressor):
         return copies
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
-        members = self._members()
         n_labeled = int(np.isfinite(y).sum())
         if n_labeled < 5:
             raise ParameterError(f"y must hold at least 5 targets that are not NaN, got {n_labeled}")
+        members = self._members(n_labeled)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rows, targets = pd.DataFrame(X), pd.Series(y)
         dealt = LabeledKFold(min(self.cv, n_labeled), np.random.default_rng(seed)).split(rows, targets)
@@ -204,9 +210,9 @@ class AveragedRegressor(SemiSupervisedRegressor):
         check_is_fitted(self)
         return self._each(self._validate_rows(X))
 
-    def _members(self) -> dict[str, RegressorMixin]:
+    def _members(self, n_labeled: int) -> dict[str, RegressorMixin]:
         """The models by name, those with an import path made."""
-        given = default_models() if self.models is None else self.models
+        given = default_models(n_labeled) if self.models is None else self.models
         if isinstance(given, str) or not isinstance(given, Mapping | Sequence) or len(given) == 0:
             raise ParameterError(
                 f"models must be a mapping of names to regressors, a sequence of them, or None, got {given!r}"

@@ -55,8 +55,10 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         Each fitted without a fold.
     fold_ : numpy.ndarray of int, shape (n_labeled,)
         The fold of each label.
+    held_out_ : numpy.ndarray of shape (n_labeled,)
+        Estimate for each labeled row by the copy that has not seen its label.
     errors_ : numpy.ndarray of shape (n_labeled,)
-        Absolute errors of labels left out, in the target's unit; with a normalizer divided by difficulty.
+        Absolute errors of these, in the target's unit; with a normalizer divided by difficulty.
 
     References
     ----------
@@ -124,14 +126,14 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         models = fit_without(self.estimator, rows, y_series, [*folds, none], [seed] * (len(folds) + 1))
         *self.fold_estimators_, self.estimator_ = models
         self.n_features_in_ = rows.shape[1]
-        self.fold_, errors = np.empty(len(labeled), dtype=int), np.empty(len(labeled))
+        self.fold_, self.held_out_ = np.empty(len(labeled), dtype=int), np.empty(len(labeled))
         self._labeled_rows, self._difficulty_added = rows.iloc[labeled], np.zeros(len(folds))
         some = rows.iloc[:: -(-len(rows) // MAX_ROWS)]
         for number, (fold, model) in enumerate(zip(folds, self.fold_estimators_, strict=True)):
             places = np.searchsorted(labeled, fold)
             self.fold_[places] = number
-            errors[places] = np.abs(model.predict(rows.iloc[fold]) - targets[fold])
-        self.errors_ = errors
+            self.held_out_[places] = model.predict(rows.iloc[fold])
+        self.errors_ = np.abs(self.held_out_ - targets[labeled])
         if self.normalizer is not None:
             for number, fold in enumerate(folds):
                 # Half as difficult as usual is the least: else where models agree by chance an error is huge.
@@ -210,6 +212,35 @@ def rank_of_bound(n: int, coverage: float) -> int:
             f"takes {needed} labels"
         )
     return rank
+
+
+def held_out_coverage(errors: np.ndarray, fold: np.ndarray, coverage: float = 0.8) -> float:
+    """How many labels lie within what the errors of other folds allow: a look at coverage without more rows.
+
+    Parameters
+    ----------
+    errors : numpy.ndarray of shape (n_labeled,)
+        Absolute errors of labels left out.
+    fold : numpy.ndarray of int, shape (n_labeled,)
+        Which of them were left out together.
+    coverage : float, default=0.8
+
+    Returns
+    -------
+    float
+        A share of labels. With few of them it is coarse: one label of 20 is 5 %.
+
+    Raises
+    ------
+    ParameterError
+        If the other folds have too few labels for that coverage.
+    """
+    within = np.empty(len(errors), dtype=bool)
+    for number in np.unique(fold):
+        others = np.sort(errors[fold != number])
+        limit = others[len(others) - rank_of_bound(len(others), coverage)]
+        within[fold == number] = errors[fold == number] <= limit
+    return float(within.mean())
 
 
 def spread(model: RegressorMixin, X: pd.DataFrame) -> np.ndarray:
