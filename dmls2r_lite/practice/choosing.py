@@ -12,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
-from ..data.preparing import make_preprocessor, needs_preprocessing
+from ..data.preparing import make_preprocessor
 from ..parameters import ParameterError, check_not_above, check_rules
 
 NOISE = 0.1  # variance of what a label adds to the Gaussian process, whose own variance is 1
@@ -201,9 +201,7 @@ class Space:
 
     def __init__(self, table: np.ndarray | pd.DataFrame, pool: np.ndarray) -> None:
         rows = _take(table, pool)
-        self.preprocessor = None
-        if isinstance(rows, pd.DataFrame) and needs_preprocessing(rows):
-            self.preprocessor = make_preprocessor(rows).fit(rows)
+        self.preprocessor = make_preprocessor(rows).fit(rows) if isinstance(rows, pd.DataFrame) else None
         values = self._numbers(rows)
         if values.shape[1] == 0:
             raise ParameterError("X must have a column that can be used, got none but empty or equal ones")
