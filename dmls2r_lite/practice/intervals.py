@@ -126,6 +126,8 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         models = fit_without(self.estimator, rows, y_series, [*folds, none], [seed] * (len(folds) + 1))
         *self.fold_estimators_, self.estimator_ = models
         self.n_features_in_ = rows.shape[1]
+        if all(isinstance(name, str) for name in rows):
+            self.feature_names_in_ = np.array(rows.columns, dtype=object)
         self.fold_, self.held_out_ = np.empty(len(labeled), dtype=int), np.empty(len(labeled))
         self._labeled_rows, self._difficulty_added = rows.iloc[labeled], np.zeros(len(folds))
         some = rows.iloc[:: -(-len(rows) // MAX_ROWS)]
@@ -154,7 +156,7 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
             In the target's unit.
         """
         check_is_fitted(self)
-        return self.estimator_.predict(_frame(X))
+        return self.estimator_.predict(self._rows(X))
 
     def predict_interval(self, X: ArrayLike | pd.DataFrame, coverage: float = 0.8) -> np.ndarray:
         """Between which values the targets lie.
@@ -179,7 +181,7 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         check_rules({"coverage": coverage})
         n = len(self.errors_)
         rank = rank_of_bound(n, coverage)
-        rows = _frame(X)
+        rows = self._rows(X)
         bounds = np.empty((len(rows), 2))
         for part in _blocks(len(rows), max(1, MAX_VALUES // n)):
             block = rows.iloc[part]
@@ -192,6 +194,16 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
             bounds[part, 0] = np.partition(centres - widths, rank - 1, axis=1)[:, rank - 1]
             bounds[part, 1] = np.partition(centres + widths, n - rank, axis=1)[:, n - rank]
         return np.sort(bounds, axis=1)  # at small coverages they may cross
+
+    def _rows(self, X: ArrayLike | pd.DataFrame) -> pd.DataFrame:
+        """Rows as the regressors know them: an array's columns get the names that they had in `fit`."""
+        rows = _frame(X)
+        if rows.shape[1] != self.n_features_in_:
+            raise ParameterError(
+                f"X must have the {self.n_features_in_} columns of those in fit, got {rows.shape[1]}"
+            )
+        names = getattr(self, "feature_names_in_", rows.columns)
+        return rows if isinstance(X, pd.DataFrame) else rows.set_axis(names, axis=1)
 
     def _difficulty(self, number: int, rows: pd.DataFrame) -> np.ndarray:
         model = self.fold_estimators_[number]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -13,7 +12,6 @@ import pandas as pd
 from joblib import delayed
 from sklearn.base import RegressorMixin
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import mean_absolute_error
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
@@ -222,9 +220,7 @@ def _nearest_to_centres(pool: pd.DataFrame, n: int, seed: int) -> np.ndarray:
 @threadpool_limits.wrap(limits=1)
 def _run_cell(dataset: str, name: str, choice: str, n: int, seeds: Sequence[int]) -> list[dict[str, Any]]:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # of a Gaussian process on ten rows
-            return _measure(dataset, name, choice, n, seeds)
+        return _measure(dataset, name, choice, n, seeds)
     except Exception as error:
         raise RuntimeError(
             f"{name} on {dataset}, {choice} rows, N = {n}, {name_seeds(seeds)}: {error}"

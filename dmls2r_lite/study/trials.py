@@ -98,10 +98,7 @@ def run_seeds(
     """
     splits = [split_dataset(dataset, n_labeled, n_unlabeled, seed) for seed in seeds]
     start = time.perf_counter()
-    with warnings.catch_warnings():
-        # A Gaussian process on ten samples says so for almost every split; its errors show it anyway.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        models = fit_with_seeds(method, [(split.X_train, split.y_train) for split in splits], seeds)
+    models = fit_with_seeds(method, [(split.X_train, split.y_train) for split in splits], seeds)
     fit_seconds = (time.perf_counter() - start) / len(seeds)
     rows = []
     for seed, split, model in zip(seeds, splits, models, strict=True):
@@ -153,11 +150,13 @@ def fit_with_seeds(
     fit_of = next((kind for kind in type(method).__mro__ if "fit" in vars(kind)), object)
     if len(models) > 1 and "fit_side_by_side" in vars(fit_of):  # a subclass's own `fit` comes first
         return method.fit_side_by_side(models, training_sets)
-    if takes_unlabeled(method):
-        return [model.fit(X, y) for model, (X, y) in zip(models, training_sets, strict=True)]
-    return [
-        model.fit(X[y.notna()], y[y.notna()]) for model, (X, y) in zip(models, training_sets, strict=True)
-    ]
+    with warnings.catch_warnings():
+        # A Gaussian process on ten samples says so for almost every split; its errors show it anyway.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for model, (X, y) in zip(models, training_sets, strict=True):
+            rows = np.ones(len(y), dtype=bool) if takes_unlabeled(method) else y.notna().to_numpy()
+            model.fit(X[rows], y[rows])
+    return models
 
 
 def fit_without(
