@@ -33,6 +33,7 @@ from .pages import (
     is_index,
     make_index,
     read_record,
+    recommend,
     to_html,
 )
 
@@ -172,6 +173,9 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
         results = format_results(entry["results"], at_most=3)
         rows.append((job.dataset, job.name, entry["status"], f"{entry['seconds']:.1f}", results))
     click.echo("\n" + "\n".join(align(rows)))
+    for job, entry in entries:
+        if lines := recommend(folders[job.dataset], entry["results"]):
+            click.echo("\n".join(["", f"{job.dataset}: absolute error of {job.target} to expect", *lines]))
     click.echo(f"\nAll results: {output_dir / 'index.html'}")
     return all(entry["status"] == "ok" for _, entry in entries)
 
