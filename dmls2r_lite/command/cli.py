@@ -15,6 +15,8 @@ from typing import Any
 
 import click
 
+from .predict import predict
+
 # Heavy imports are inside the functions that need them, so that `dmls2r --help` is fast.
 
 NUMBERED = "[0-9][0-9]_*.ipynb"
@@ -33,6 +35,9 @@ def main() -> None:
     folder = os.environ.get("DMLS2R_DATA")
     if folder:  # notebooks run in a folder of their own
         os.environ["DMLS2R_DATA"] = os.path.abspath(folder)
+
+
+main.add_command(predict)
 
 
 @main.group(invoke_without_command=True)
