@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from .choose import choose
+from .predict import predict
 
 # Heavy imports are inside the functions that need them, so that `dmls2r --help` is fast.
 
@@ -38,6 +39,7 @@ def main() -> None:
 
 
 main.add_command(choose)
+main.add_command(predict)
 
 
 @main.group(invoke_without_command=True)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.preparing import _to_numbers as to_numbers
-from ..parameters import COUNT, SHARE, ParameterError, Rule, count, number
+from ..parameters import ParameterError
+from .cards import TEXT, Card
 from .packing import Packer, Unpacker
 
 FORMAT, VERSION = "dmls2r model", 1
@@ -30,76 +31,6 @@ MAX_JSON = 2**25  # bytes
 PACKAGES = ("dmls2r-lite", "numpy", "pandas", "scikit-learn", "torch")
 N_PROBES = 8  # rows for which a model is asked when it is saved, and again when it is loaded
 TOLERANCE = 1e-6  # of most of these predictions, on another machine
-TEXT = Rule(
-    "printable text of at most 2000 characters",
-    lambda value: isinstance(value, str) and len(value) <= 2000 and value.replace("\n", "").isprintable(),
-)
-_ERROR = number("a finite number of 0 or more, or None", lambda value: value >= 0)
-_CARD_RULES = {
-    "data": TEXT,
-    "target": TEXT,
-    "unit": TEXT,
-    "n_labeled": COUNT,
-    "n_unlabeled": count(0),
-    "expected_error": _ERROR.or_else("", lambda value: value is None),
-    "error_margin": _ERROR.or_else("", lambda value: value is None),
-    "coverage": SHARE.or_none(),
-    "verdict": TEXT,
-}
-
-
-@dataclass(frozen=True)
-class Card:
-    """What somebody who is given a model has to know.
-
-    Attributes
-    ----------
-    data, target, unit : str
-        What it learned from, the column that it estimates, and that column's unit.
-    n_labeled, n_unlabeled : int
-        N and M.
-    expected_error, error_margin : float, optional
-        Mean absolute error to be expected on new rows, and how far off that number may be.
-    coverage : float, optional
-        Nominal share of targets within the model's intervals.
-    verdict : str
-        What comparing it with other models said.
-
-    Raises
-    ------
-    ParameterError
-        If one of these is of another kind.
-    """
-
-    data: str
-    target: str
-    n_labeled: int
-    n_unlabeled: int
-    unit: str = ""
-    expected_error: float | None = None
-    error_margin: float | None = None
-    coverage: float | None = None
-    verdict: str = ""
-
-    def __post_init__(self) -> None:
-        for name, rule in _CARD_RULES.items():
-            if not rule.fits(value := getattr(self, name)):
-                raise ParameterError(f"{name} of a card must be {rule.allowed}, got {str(value)[:100]!r}")
-
-    def __str__(self) -> str:
-        unit = f" {self.unit}" if self.unit else ""
-        lines = [
-            f"Estimates {self.target}{f' [{self.unit}]' if self.unit else ''}, learned from {self.data}: "
-            f"{self.n_labeled} labeled rows and {self.n_unlabeled} without a label."
-        ]
-        if self.expected_error is not None:
-            margin = "" if self.error_margin is None else f" ± {self.error_margin:.3g}"
-            lines.append(
-                f"Expected mean absolute error on new rows: {self.expected_error:.3g}{margin}{unit}."
-            )
-        if self.coverage is not None:
-            lines.append(f"Its intervals are made to hold {self.coverage:.0%} of the targets.")
-        return "\n".join([*lines, *filter(None, [self.verdict])])
 
 
 @dataclass(frozen=True)
@@ -142,6 +73,17 @@ class StoredModel:
             If a column is missing, or holds another kind of values than in training.
         """
         return self.model.predict(self._prepare(features))
+
+    def unseen_categories(self, features: pd.DataFrame) -> pd.DataFrame:
+        """`column`, `value` and `rows` of texts that the training did not have: rare ones to the model."""
+        found = []
+        for kind, part, names in _of_columns(self.preprocessor).transformers_ if self.preprocessor else ():
+            if kind == "category" and len(names):
+                texts = part[0].transform(features[names])
+                for name, known in zip(names, part[-1].categories_, strict=True):
+                    counts = texts[name].dropna().value_counts()
+                    found += [(name, value, n) for value, n in counts.items() if value not in set(known)]
+        return pd.DataFrame(found, columns=["column", "value", "rows"])
 
     def predict_interval(
         self, features: pd.DataFrame | ArrayLike, coverage: float | None = None
@@ -260,8 +202,9 @@ def save_model(
     unfinished = path.with_name(f".unfinished-{os.getpid()}-{path.name}")
     try:
         with ZipFile(unfinished, "w", ZIP_DEFLATED) as archive:
-            archive.writestr(NAMES[0], content)
-            archive.writestr(NAMES[1], bytes(packer.bytes))
+            for name, part in zip(NAMES, (content, bytes(packer.bytes)), strict=True):
+                # Without the time of day: the same model gives the same bytes.
+                archive.writestr(ZipInfo(name), part, ZIP_DEFLATED)
         try:
             _load(unfinished, tolerance=0)  # so that no file is left which cannot be read
         except ValueError as error:
