@@ -33,7 +33,8 @@ def default_models(n_labeled: int) -> dict[str, RegressorMixin]:
 
     Two networks of step 1 (at 50 labels a third of its gradient steps is a little better, and faster), extra
     trees, extra trees on pairs (30 trees do where a prediction is a mean over all anchors), a Gaussian
-    process, ridge regression and three nearest neighbours, all with their own scaling of features. Above 100 labels there are none on pairs, whose number grows with the square.
+    process, ridge regression and three nearest neighbours, all with their own scaling of features. Above 100
+    labels there are none on pairs, whose number grows with the square.
     """
     plain = plain_models()
     models = {
