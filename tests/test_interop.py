@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import dmls2r_lite.interop
 from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
-from dmls2r_lite.interop import LabeledKFold, metric_loss_from, score_labeled, to_indices_tuple
+from dmls2r_lite.interop import LabeledKFold, metric_loss_from, score_labeled, to_indices_tuple, to_torch
 from dmls2r_lite.losses import RankedListLoss
 
 SMALL = {"hidden_sizes": (8,), "n_epochs": 2, "max_steps_per_epoch": 3, "random_state": 0}
@@ -194,3 +194,63 @@ def test_nearest_neighbours_in_the_metric_space(split):
     labeled = split.y_train.notna()
     pipeline.fit(split.X_train[labeled], split.y_train[labeled])
     assert_allclose(pipeline.predict(split.X_labeled), split.y_labeled)
+
+
+class TestToTorch:
+    """An exported file, loaded anew, against `predict`."""
+
+    @staticmethod
+    def exported(module, rows, path):
+        program = torch.export.export(module, (rows,), dynamic_shapes=({0: torch.export.Dim("n", min=2)},))
+        torch.export.save(program, path)
+        return torch.export.load(path).module()
+
+    @staticmethod
+    def scripted(module, rows, path):
+        torch.jit.script(module).save(path)
+        return torch.jit.load(path)
+
+    @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+    @pytest.mark.parametrize("way", ["exported", "scripted"])
+    @pytest.mark.parametrize(
+        "parameters",
+        [
+            {},
+            {"n_networks": 3, "feature_scaling": "standard", "target_scaling": "standard"},
+            {"metric_space": "before_relu", "feature_scaling": "none", "target_scaling": "none"},
+            {
+                "encoder": torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Tanh()),
+                "schedule": "pairwise_only",
+            },
+        ],
+    )
+    def test_estimates_are_those_of_predict(self, split, parameters, way, tmp_path):
+        model = DMLS2RRegressor(**SMALL | parameters).fit(split.X_train * 7 + 20, split.y_train * 50 - 3)
+        rows, expected = split.X_test * 7 + 20, model.predict(split.X_test * 7 + 20)
+        before = torch.get_rng_state()
+        module = to_torch(model)
+        assert torch.equal(torch.get_rng_state(), before)
+        x = torch.tensor(rows.to_numpy())
+        loaded = getattr(self, way)(module, x, str(tmp_path / "model.pt2"))
+        spread = 50 * split.y_train.std()  # of the target
+        assert_allclose(loaded(x), expected, atol=1e-12 * spread, rtol=1e-12)
+        assert_allclose(loaded(x[:1] if way == "scripted" else x[:2])[0], expected[0], rtol=1e-12)
+        assert_allclose(module.float()(x.float()), expected, atol=1e-5 * spread, rtol=0)
+        assert_allclose(model.predict(rows), expected, rtol=0, atol=0)
+
+    def test_vectors_and_images(self):
+        rng = np.random.default_rng(0)
+        X, Y = rng.uniform(size=(20, 1, 3, 2)), rng.uniform(size=(20, 2))
+        Y[12:] = np.nan
+        encoder = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(6, 4))
+        model = DMLS2RRegressor(encoder=encoder, **SMALL).fit(X, Y)
+        assert_allclose(to_torch(model)(torch.tensor(X)), model.predict(X), rtol=1e-12)
+
+    def test_another_head_is_refused(self, split):
+        class Difference(torch.nn.Module):
+            def forward(self, z_i, z_j):
+                return (z_i - z_j).sum(-1)
+
+        model = DMLS2RRegressor(head=Difference(), **SMALL).fit(split.X_train, split.y_train)
+        with pytest.raises(ValueError, match="head must be a LinearPairHead, got Difference"):
+            to_torch(model)

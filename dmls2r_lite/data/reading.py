@@ -36,7 +36,7 @@ DAY_FIRST, MONTH_FIRST = (
 )
 
 
-def read_table(path: str | Path, drop_columns: Sequence[str] = ()) -> pd.DataFrame:
+def read_table(path: str | Path, drop_columns: Sequence[str] = (), *, min_rows: int = 3) -> pd.DataFrame:
     """Read a CSV file of any dialect, or a Parquet file.
 
     Separator (comma, semicolon, tab, bar), decimal mark, quotes and encoding of a CSV file are found
@@ -51,6 +51,8 @@ def read_table(path: str | Path, drop_columns: Sequence[str] = ()) -> pd.DataFra
         Ends in .csv, .tsv, .txt or .parquet, perhaps with .gz or .zip after it.
     drop_columns : sequence of str, default=()
         Columns to leave out, before they are checked.
+    min_rows : int, default=3
+        Fewer rows are refused.
 
     Returns
     -------
@@ -85,8 +87,10 @@ def read_table(path: str | Path, drop_columns: Sequence[str] = ()) -> pd.DataFra
     ]
     table = table.drop(columns=counts)
     table = table.dropna(how="all")
-    if len(table) < 3:
-        raise ValueError(f"{path} must hold 3 rows or more below the line of names, got {len(table)}")
+    if len(table) < min_rows:
+        raise ValueError(
+            f"{path} must hold {min_rows} rows or more below the line of names, got {len(table)}"
+        )
     return table
 
 

@@ -128,7 +128,7 @@ def choose_rows(
         raise ParameterError(f"max_pool must be n, {n}, or more, got {max_pool}")
     random = check_random_state(random_state)
     pool = _draw(~is_labeled, max_pool, random)
-    space = _Space(table, pool)
+    space = Space(table, pool)
     rows = np.concatenate([pool, np.setdiff1d(np.flatnonzero(is_labeled), pool)])
     Z, counted = space.place(_take(table, rows)), np.arange(len(pool))
     if targets is not None:
@@ -184,7 +184,7 @@ def posterior_sd(
     table = _check_table("X", X)
     is_labeled = _check_labeled(labeled, len(table))
     wanted = np.arange(len(table)) if at is None else _check_positions("at", at, len(table))
-    space = _Space(table, _draw(~is_labeled, max_pool, check_random_state(random_state)))
+    space = Space(table, _draw(~is_labeled, max_pool, check_random_state(random_state)))
     rows = np.flatnonzero(is_labeled)
     Z = space.place(_take(table, rows))
     factor = cho_factor(space.covariance(Z, Z) + NOISE * np.eye(len(rows))) if len(rows) else None
@@ -196,7 +196,7 @@ def posterior_sd(
     return np.sqrt(variances + NOISE)
 
 
-class _Space:
+class Space:
     """Where rows lie: as numbers, standardised and clipped by the rows of a pool; and how alike they are."""
 
     def __init__(self, table: np.ndarray | pd.DataFrame, pool: np.ndarray) -> None:

@@ -1,0 +1,219 @@
+"""`dmls2r predict`: every row once, with the model's estimate."""
+
+import os
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.linear_model import Ridge
+
+from dmls2r_lite.command.cli import main
+from dmls2r_lite.data.preparing import make_preprocessor
+from dmls2r_lite.data.reading import read_cells, read_table
+from dmls2r_lite.practice import packing
+from dmls2r_lite.practice.storing import Card, load_model, save_model
+
+CARD = Card("sales", "price", 30, 10, unit="EUR", expected_error=2.5, error_margin=0.25, coverage=0.9)
+
+
+class Surely(RegressorMixin, BaseEstimator):
+    """A model with intervals."""
+
+    def fit(self, X, y):
+        self.n_features_in_ = X.shape[1]
+        self.estimator_ = Ridge().fit(X, y)
+        return self
+
+    def predict(self, X):
+        return self.estimator_.predict(X)
+
+    def predict_interval(self, X, coverage=0.8):
+        return self.predict(X)[:, None] + coverage * np.array([-1, 1])
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    n = 40
+    return pd.DataFrame(
+        {
+            "size": rng.uniform(10, 20, n).round(2),
+            "day": (pd.Timestamp(2024, 1, 1) + pd.to_timedelta(rng.integers(0, 90, n), "D")).strftime(
+                "%Y-%m-%d"
+            ),
+            "code": rng.choice(["1", "x", "y"], n),
+            "hour": rng.choice(["08:30", "17:45"], n),
+            "is_new": rng.choice([True, False], n),
+            "price": rng.uniform(1, 9, n).round(1),
+        }
+    )
+
+
+@pytest.fixture
+def model(table, tmp_path, monkeypatch):
+    """The path of a model; the current folder is a fresh one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(packing, "CLASSES", packing.CLASSES | {"Surely": __name__})
+    table.to_csv("train.csv", index=False)
+    read = read_table("train.csv")
+    y = read.pop("price")
+    preprocessor = make_preprocessor(read).fit(read)
+    fitted = Surely().fit(preprocessor.transform(read).to_numpy(), y)
+    save_model(fitted, "model.dmls2r", CARD, preprocessor=preprocessor)
+    os.remove("train.csv")
+    return "model.dmls2r"
+
+
+def predict(*arguments):
+    return CliRunner().invoke(main, ["predict", *map(str, arguments)])
+
+
+def run(model, table, **options):
+    table.to_csv("new.csv", index=False, **options)
+    result = predict(model, "new.csv")
+    assert result.exit_code == 0, result.output
+    return result, read_cells("new_predictions.csv")
+
+
+def test_a_table_with_its_target(model, table):
+    result, written = run(model, table)
+    assert result.stdout.splitlines() == [
+        "Estimates price [EUR], learned from sales: 30 labeled rows and 10 without a label.",
+        "Expected mean absolute error on new rows: 2.5 ± 0.25 EUR.",
+        "Its intervals are made to hold 90% of the targets.",
+        "new_predictions.csv: 40 rows of new.csv with estimates",
+    ]
+    assert result.stderr == "kept, but not used by the model: price\n"
+    assert [*written] == [*table, "prediction", "low", "high"]
+    pd.testing.assert_frame_equal(written[[*table]], read_cells("new.csv"))
+    expected = load_model(model).predict(read_table("new.csv"))
+    numbers = written[["prediction", "low", "high"]].astype(float).to_numpy()
+    np.testing.assert_allclose(numbers, expected[:, None] + [0, -0.9, 0.9], rtol=1e-14)
+    assert sorted(os.listdir()) == ["model.dmls2r", "new.csv", "new_predictions.csv"]
+
+
+def test_rows_alone_are_estimated_as_among_others(model, table):
+    """Also where a column of one row looks like one of another kind: 1 is a text here, not a number."""
+    _, together = run(model, table)
+    for row in range(6):
+        os.remove("new_predictions.csv")
+        _, alone = run(model, table.drop(columns="price").iloc[[row], ::-1])
+        assert float(alone["prediction"][0]) == pytest.approx(float(together["prediction"][row]), rel=1e-12)
+
+
+def test_gaps_new_categories_and_empty_rows(model, table):
+    table = table.astype({"is_new": object}).assign(more="a, b")
+    table.loc[1, ["size", "code"]] = np.nan
+    table.loc[2, [*table.columns[:5]]] = np.nan
+    table.loc[[3, 4, 5, 6, 7], "code"] = ["p", "q", "r", "s", "p"]
+    result, written = run(model, table)
+    assert result.stderr.splitlines() == [
+        "kept, but not used by the model: price, more",
+        "rows without a value in any column that the model needs, which have no estimate: 1",
+        "size: 1 without a value, filled as in training",
+        "code: 1 without a value, filled as in training",
+        "code: 5 with what the training did not have ('p', 'q', 'r', ...), taken for something rare",
+    ]
+    assert len(written) == 40
+    assert (written["prediction"] == "").tolist() == [row == 2 for row in range(40)]
+    assert (written["more"] == "a, b").all()
+
+
+def test_decimal_commas(model, table):
+    _, expected = run(model, table)
+    os.remove("new_predictions.csv")
+    _, written = run(model, table, sep=";", decimal=",")
+    again = read_table("new_predictions.csv")
+    np.testing.assert_allclose(again["prediction"], expected["prediction"].astype(float), rtol=1e-14)
+    assert written["size"][0] == str(table["size"][0]).replace(".", ",")
+
+
+def test_order_of_day_and_month_is_told(model, table):
+    dates = pd.to_datetime(table["day"]).dt.strftime("%d/%m/%Y")
+    result, _ = run(model, table.assign(day="03/02/2024"))
+    assert "day: dates like 03/02/2024 are read with the day first" in result.stderr
+    os.remove("new_predictions.csv")
+    result, _ = run(model, table.assign(day=dates))
+    assert "read with" not in result.stderr
+
+
+def test_parquet_and_packed_files(model, table):
+    _, expected = run(model, table)
+    table.to_parquet("typed.parquet")
+    table.to_csv("packed.csv.gz", index=False)
+    for name in ("typed.parquet", "packed.csv.gz"):
+        assert predict(model, name).exit_code == 0
+        written = read_cells(f"{name.split('.')[0]}_predictions.csv")
+        assert written["prediction"].tolist() == expected["prediction"].tolist()
+
+
+def test_every_row_of_a_large_table(model, table):
+    large = table.iloc[np.arange(100_000) % len(table)].assign(row=np.arange(100_000))
+    start = time.perf_counter()
+    _, written = run(model, large)
+    assert time.perf_counter() - start < 60
+    assert written["row"].astype(int).tolist() == list(range(100_000))
+    assert (written["prediction"].to_numpy() == written["prediction"].to_numpy()[large["row"] % 40]).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda t: t.drop(columns=["hour", "code"]),
+            "columns that the model was trained with; missing: code, hour",
+        ),
+        (lambda t: t.assign(size="large"), "column 'size' must hold numbers, as in training: "),
+        (lambda t: t.assign(day=1.5), "column 'day' must hold dates, as in training: got numbers"),
+        (lambda t: t.assign(hour="2024-01-01"), "column 'hour' must hold times, as in training: "),
+        (lambda t: t.assign(low=1), "new.csv has a column named low already: rename it"),
+        (lambda t: t[:0], "new.csv must hold a row below the line of names, got none"),
+        (
+            lambda t: t.assign(**dict.fromkeys(t, np.nan)),
+            "no row has a value in any column that the model needs",
+        ),
+    ],
+)
+def test_other_tables_are_refused(model, table, change, message):
+    change(table).to_csv("new.csv", index=False)
+    result = predict(model, "new.csv")
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert sorted(os.listdir()) == ["model.dmls2r", "new.csv"]
+
+
+def test_other_arguments_are_refused(model, table):
+    table.to_csv("new.csv", index=False)
+    for arguments, message in [
+        (["none", "new.csv"], "there is no file none"),
+        (["new.csv", "new.csv"], "new.csv is no model that `save_model` wrote"),
+        ([model, "none.csv"], "there is no file none.csv"),
+        ([model, model], "must end in .csv, .tsv, .txt, .parquet"),
+        ([model, "new.csv", "--output", "a.txt"], "--output must end in .csv, got a.txt"),
+        (
+            [model, "new.csv", "--output", "new.csv"],
+            "new.csv exists: move it, or name another file with --output",
+        ),
+        ([model, "new.csv", "--output", "no/a.csv"], "No such file or directory|non-existent directory"),
+    ]:
+        result = predict(*arguments)
+        assert result.exit_code == 1
+        assert isinstance(result.exception, SystemExit)
+        assert any(part in result.stderr for part in message.split("|")), result.stderr
+    save_model(Ridge().fit([[0.0], [1.0]], [0, 1]), "array.dmls2r", CARD)
+    assert "it knows no columns by name" in predict("array.dmls2r", "new.csv").stderr
+    both = Ridge().fit(table[["size"]], table[["size", "price"]])
+    save_model(both, "both.dmls2r", CARD)
+    assert "the model estimates 2 numbers for each row" in predict("both.dmls2r", "new.csv").stderr
+    assert "new_predictions.csv" not in os.listdir()
+
+
+def test_a_model_without_preprocessor_or_intervals(model, table):
+    save_model(Ridge().fit(table[["size"]], table["price"]), "plain.dmls2r", Card("sales", "price", 30, 0))
+    table.to_csv("new.csv", index=False)
+    result = predict("plain.dmls2r", "new.csv", "--output", "out.csv")
+    assert result.exit_code == 0, result.output
+    assert [*read_cells("out.csv")] == [*table, "prediction"]
