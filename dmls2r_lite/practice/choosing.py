@@ -258,20 +258,21 @@ def _check_table(name: str, table: Any) -> np.ndarray | pd.DataFrame:
         table = np.asarray(table)
         if table.dtype.kind not in "biuf":
             try:
-                table = table.astype(float)
+                table = table.astype(float, casting="unsafe" if table.dtype.kind in "OUS" else "safe")
             except (TypeError, ValueError) as error:
                 raise ParameterError(f"{name} must hold numbers, or be a data frame: {error}") from error
     if table.ndim != 2 or 0 in table.shape:
         raise ParameterError(f"{name} must have rows and columns, got shape {table.shape}")
-    numbers = table.select_dtypes("number") if isinstance(table, pd.DataFrame) else table
+    is_frame = isinstance(table, pd.DataFrame)
+    numbers = table.select_dtypes("number", exclude="timedelta") if is_frame else pd.DataFrame(table)
     for part in _chunks(len(table)):
-        values = np.asarray(numbers[part], dtype=float)
-        wrong = np.isinf(values) if isinstance(table, pd.DataFrame) else ~np.isfinite(values)
+        values = numbers.iloc[part].to_numpy(dtype=float, na_value=np.nan)
+        wrong = np.isinf(values) if is_frame else ~np.isfinite(values)
         if wrong.any():
             row, column = np.argwhere(wrong)[0]
             raise ParameterError(
                 f"{name} must be finite (gaps are allowed in a data frame), got {values[row, column]} "
-                f"in row {part.start + row}, column {column}"
+                f"in row {part.start + row}, column {numbers.columns[column]}"
             )
     return table
 

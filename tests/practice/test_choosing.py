@@ -193,6 +193,21 @@ def test_frames_with_gaps_and_categories():
     np.testing.assert_array_equal(posterior_sd(frame, [1, 2]), posterior_sd(numbers.to_numpy(), [1, 2]))
 
 
+def test_frames_of_every_type():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 2)).round(2), columns=["a", "b"])
+    plain = choose_rows(frame, 5)
+    with_gaps = frame.mask(frame > 1.5)
+    np.testing.assert_array_equal(choose_rows(frame.convert_dtypes(), 5), plain)
+    np.testing.assert_array_equal(choose_rows(with_gaps.convert_dtypes(), 5), choose_rows(with_gaps, 5))
+    hours = rng.integers(0, 9, 60)
+    expected = choose_rows(frame.assign(c=hours), 5)
+    np.testing.assert_array_equal(choose_rows(frame.assign(c=pd.to_timedelta(hours, unit="h")), 5), expected)
+    days = pd.Timestamp("2024-01-01", tz="UTC") + pd.to_timedelta(hours, unit="D")
+    np.testing.assert_array_equal(choose_rows(frame.assign(c=days), 5), expected)
+    assert len(set(choose_rows(frame, 5, targets=with_gaps[:20]))) == 5  # gaps in targets only
+
+
 def test_a_large_pool_is_drawn():
     X = np.random.default_rng(0).normal(size=(3000, 2))
     labeled = np.arange(100)
@@ -270,7 +285,7 @@ REFUSED = {
     ),
     "infinity in a frame": (
         {"X": FRAME.replace(5.0, -np.inf)},
-        "X must be finite (gaps are allowed in a data frame), got -inf in row 2, column 1",
+        "X must be finite (gaps are allowed in a data frame), got -inf in row 2, column b",
     ),
     "infinity in targets": (
         {"targets": [[1, np.inf]]},
@@ -281,6 +296,7 @@ REFUSED = {
         {"X": pd.concat([FRAME, FRAME], axis=1)},
         "X must have columns of different names, got 'a' twice",
     ),
+    "complex numbers": ({"X": TABLE * 1j}, "X must hold numbers, or be a data frame: Cannot cast"),
     "nothing to use": (
         {"X": pd.DataFrame({"a": ["x"] * 5, "b": [None] * 5})},
         "X must have a column that can be used, got none but empty or equal ones",

@@ -27,6 +27,7 @@ EXPLORERS = {  # what moves in a notebook: the control, and keys that change it
     "02_triplet_mining": ("boundary", ["ArrowRight", "ArrowRight", "ArrowLeft"]),
     "03_alternating_training": ("moment", ["Home", "ArrowRight", "ArrowRight"]),
     "04_evaluation": ("N", ["ArrowLeft", "ArrowRight"]),
+    "09_which_rows_to_label": ("labels", ["ArrowRight", "ArrowRight", "ArrowLeft"]),
 }
 FASTER = {  # parameters in place of the defaults, which nbval runs
     "01_pairwise_modeling": ("n_epochs: int = 30", "n_epochs: int = 5"),

@@ -19,6 +19,7 @@ from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.losses import RankedListLoss, pairs_from_numbers, pairwise_similarity_loss, ranked_list_loss
 from dmls2r_lite.miner import mine_positives_negatives
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
+from dmls2r_lite.practice.choosing import choose_rows, posterior_covariance, variance_reduction
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import contrastive_loss
 from dmls2r_lite.rivals.plain import plain_models
@@ -56,7 +57,7 @@ def hand_built(number):
     )
 
 
-@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "05", "06", "08"])
+@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "05", "06", "08", "09"])
 def test_notebook_builds_by_hand(number):
     built = vars(hand_built(number))
     assert built
@@ -361,3 +362,41 @@ def test_antisymmetric_head_and_image_encoder_in_the_estimator() -> None:
     weights = [pair for pair in trained if pair[1].ndim > 1]  # biases of units that stay on do not move
     assert len(weights) == 5
     assert not any(torch.equal(after.float(), before) for after, before in weights)
+
+
+@seeds
+def test_choosing_rows(seed: int) -> None:
+    by_hand, rng = hand_built("09"), np.random.default_rng(seed)
+    X = rng.normal(size=(30, 1 + seed % 4)) * 10.0 ** rng.integers(-3, 4, 1 + seed % 4)
+    X[3, 0] = 100 * np.abs(X).max()  # clipped
+    X = np.column_stack([X, np.full(30, 0.1)])  # a constant column
+    chosen = choose_rows(X, 8)
+    assert by_hand.choose_by_hand(X, 8) == chosen.tolist()
+    K = by_hand.covariance(X)
+    C = K
+    for row in chosen:
+        np.testing.assert_allclose(by_hand.score(C), variance_reduction(C))
+        C = by_hand.given_label(C, row)
+    np.testing.assert_allclose(C, posterior_covariance(K, chosen), atol=1e-12)
+
+    centres = by_hand.nearest_to_centres(X[:, :-1], 6, seed)
+    assert len(set(centres)) == 6
+
+
+@seeds
+def test_worth_of_labels_and_corrected_error(seed: int) -> None:
+    by_hand, rng = hand_built("09"), np.random.default_rng(seed)
+    sizes = np.array([10, 20, 50])
+    power, gain = rng.uniform(0.1, 1), rng.uniform(0.3, 2)
+    errors = 7 * sizes**-power  # a straight line on log scales: so many more labels everywhere
+    worth = by_hand.worth_in_random_labels(sizes, errors, 7 * (gain * sizes) ** -power)
+    np.testing.assert_allclose(worth, gain * sizes)
+
+    e, sd, n = rng.uniform(size=(3, 12))
+    by_loops = sum(a * b for a, b in zip(n, e, strict=True)) / sum(a * b for a, b in zip(n, sd, strict=True))
+    rest = rng.uniform(size=40)
+    np.testing.assert_allclose(by_hand.corrected_error(e, sd, n, rest), by_loops * rest.mean())
+    np.testing.assert_allclose(by_hand.corrected_error(e, np.ones(12), np.ones(12), np.ones(9)), e.mean())
+
+    spread = rng.normal(size=(2000, 4)) @ np.diag([1, 1, 1, 0])
+    np.testing.assert_allclose(by_hand.count_directions(spread), 3, rtol=0.05)
