@@ -1,5 +1,6 @@
 """A model in a file: all of it comes back, and nothing else ever comes out of a file."""
 
+import doctest
 import json
 import os
 import subprocess
@@ -132,7 +133,7 @@ def test_card_and_versions(saved):
     assert stored.card == CARD
     assert str(stored.card) == (
         "Estimates y [m], learned from toy: 15 labeled rows and 40 without a label.\n"
-        "Expected mean absolute error on new rows: 0.512 ± 0.1 m.\n"
+        "Expected mean absolute error on new rows: 0.512 ± 0.1 [m].\n"
         "Its intervals are made to hold 80% of the targets.\nFine."
     )
     assert str(Card("a", "b", 2, 0)) == "Estimates b, learned from a: 2 labeled rows and 0 without a label."
@@ -148,6 +149,13 @@ def test_targets_that_are_vectors_and_features_without_names(split, tmp_path):
     stored = load_model(tmp_path / "m")
     assert stored.columns == {}
     assert_array_equal(stored.predict(X), model.predict(X))
+
+
+def test_example_in_docstring(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    attempted = doctest.testmod(storing)
+    assert attempted.attempted > 5
+    assert attempted.failed == 0
 
 
 # With a table's columns
@@ -256,7 +264,7 @@ class Conformal(RegressorMixin, BaseEstimator):
         return self.estimator_.predict(X)
 
     def predict_interval(self, X, coverage=0.8):
-        width = np.quantile(self.residuals_, coverage)
+        width = np.quantile(self.residuals_, coverage, method="higher")
         others = np.mean([model.predict(X) for model in self.fold_estimators_], axis=0)
         return np.column_stack([others - width, others + width])
 
@@ -278,6 +286,12 @@ def test_models_of_models(split, tmp_path, monkeypatch):
     assert_array_equal(stored.predict_interval(X_new), model.predict_interval(X_new, 0.8))
     assert_array_equal(stored.predict_interval(X_new, 0.5), model.predict_interval(X_new, 0.5))
     pd.testing.assert_series_equal(stored.model.estimator_.weights_, model.estimator_.weights_)
+    model.residuals_[:] = np.inf  # of a coverage that so few residuals cannot promise
+    save_model(model, tmp_path / "m", CARD, overwrite=True)
+    assert_array_equal(load_model(tmp_path / "m").predict_interval(X_new), model.predict_interval(X_new))
+    model.residuals_[:] = np.nan
+    with pytest.raises(ParameterError, match="its intervals are not numbers"):
+        save_model(model, tmp_path / "m", CARD, overwrite=True)
 
 
 # What is not stored
