@@ -9,15 +9,36 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .data import load_dataset, split_dataset
     from .estimators import DMLS2RRegressor
+    from .practice.adapting import WithUnlabeled
+    from .practice.averaging import AveragedRegressor
+    from .practice.choosing import choose_rows
+    from .practice.errors import cross_val_error
+    from .practice.intervals import ConformalRegressor
     from .rivals.coreg import COREGRegressor
     from .rivals.mssr import MSSRRegressor
 
-__all__ = ["COREGRegressor", "DMLS2RRegressor", "MSSRRegressor", "load_dataset", "split_dataset"]
+__all__ = [
+    "AveragedRegressor",
+    "COREGRegressor",
+    "ConformalRegressor",
+    "DMLS2RRegressor",
+    "MSSRRegressor",
+    "WithUnlabeled",
+    "choose_rows",
+    "cross_val_error",
+    "load_dataset",
+    "split_dataset",
+]
 
 _MODULES = {
+    "AveragedRegressor": ".practice.averaging",
     "COREGRegressor": ".rivals.coreg",
+    "ConformalRegressor": ".practice.intervals",
     "DMLS2RRegressor": ".estimators",
     "MSSRRegressor": ".rivals.mssr",
+    "WithUnlabeled": ".practice.adapting",
+    "choose_rows": ".practice.choosing",
+    "cross_val_error": ".practice.errors",
     "load_dataset": ".data",
     "split_dataset": ".data",
 }

@@ -124,6 +124,13 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
         return np.asarray(validate_data(self, X, dtype=_dtypes(any_shape), reset=False, allow_nd=any_shape))
 
 
+def takes_unlabeled(estimator: BaseEstimator) -> bool:
+    """Whether `fit` takes rows with y = NaN; of a pipeline, whether that of its last step does."""
+    while hasattr(estimator, "steps"):
+        estimator = estimator.steps[-1][1]
+    return isinstance(estimator, SemiSupervisedRegressor)
+
+
 def _dtypes(any_shape: bool) -> list[type]:
     """Where arrays may be large and mapped from a file, float32 stays: a copy would fill the memory."""
     return [np.float64, np.float32] if any_shape else [np.float64]

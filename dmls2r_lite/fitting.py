@@ -14,7 +14,7 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_array, check_random_state, column_or_1d
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -36,6 +36,12 @@ class RowsThroughNetworks(SemiSupervisedRegressor):
 
     networks_: list[SiameseNetwork]
     _any_shape = True
+
+    def predict_each(self, X: ArrayLike) -> np.ndarray:
+        """Estimates of each network, an array (n_samples, n_networks); `predict` gives their mean."""
+        check_is_fitted(self)
+        rows = self._validate_rows(X)
+        return np.stack([self._predict(rows, [network]) for network in self.networks_], axis=1)
 
     def _predict(
         self, X: np.ndarray, networks: Sequence[SiameseNetwork] = (), rows: np.ndarray | None = None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, TransformerMixin
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 from .base import is_labeled
 from .losses import MetricBatch, MetricLoss
 from .model import LinearPairHead, SiameseNetwork
-from .parameters import ParameterError, check_rules
+from .parameters import ParameterError, check_not_above, check_rules
 
 if TYPE_CHECKING:
     from .estimators import DMLS2RRegressor
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 class LabeledKFold:
     """Folds for scikit-learn's `cross_val_score`, `GridSearchCV` and the like.
 
-    Labeled rows are dealt into folds; rows whose target is NaN are in every training set and in no
-    test set, so that any scorer will do.
+    Labeled rows are dealt into folds, with `groups` whole groups of them; rows whose target is NaN are in
+    every training set and in no test set, so that any scorer will do.
 
     Parameters
     ----------
@@ -57,31 +58,66 @@ class LabeledKFold:
         self.random_state = random_state
 
     def split(
-        self, X: ArrayLike, y: ArrayLike, groups: object = None
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Rows to train on and labeled rows to test on, for each fold.
 
+        Parameters
+        ----------
+        X : array-like
+            Not looked at.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            NaN for an unlabeled row.
+        groups : array-like of shape (n_samples,), optional
+            What rows belong together, such as a patient, batch or site. Labeled rows of one group come into
+            one fold; unlabeled rows stay in every training set.
+
         Raises
         ------
-        ValueError
-            If there are fewer labels than folds.
+        ParameterError
+            If there are fewer labels, or groups of labels, than folds, or `groups` has another length.
         """
         labels = np.flatnonzero(is_labeled(np.asarray(y, dtype=float)))
-        if len(labels) < self.n_splits:
-            raise ValueError(
-                f"n_splits must not exceed the number of labels, {len(labels)}, got {self.n_splits}"
-            )
+        check_not_above("n_splits", self.n_splits, len(labels), "the number of labels")
         rng = self.random_state
         if not isinstance(rng, np.random.Generator):  # which scikit-learn's check does not take
             rng = check_random_state(rng)
-        dealt = rng.permutation(labels)
         rows = np.arange(len(np.asarray(y)))
-        for fold in np.array_split(dealt, self.n_splits):
+        if groups is None:
+            folds = np.array_split(rng.permutation(labels), self.n_splits)
+        else:
+            folds = _deal_groups(labels, groups, len(rows), self.n_splits, rng)
+        for fold in folds:
             yield np.setdiff1d(rows, fold), np.sort(fold)
 
     def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
         """Number of folds."""
         return self.n_splits
+
+
+def _deal_groups(
+    labels: np.ndarray,
+    groups: ArrayLike,
+    n_rows: int,
+    n_splits: int,
+    rng: np.random.RandomState | np.random.Generator,
+) -> list[np.ndarray]:
+    """Deal whole groups: the largest first, each into the fold with the fewest labels so far."""
+    numbers, names = pd.factorize(np.asarray(groups), use_na_sentinel=True)
+    if numbers.shape != (n_rows,):
+        raise ParameterError(f"groups must have a value for each of the {n_rows} rows, got {len(numbers)}")
+    of_label = numbers[labels]
+    if (of_label < 0).any():
+        raise ParameterError(
+            f"groups must be known for every labeled row, got none for row {labels[of_label.argmin()]}"
+        )
+    sizes = np.bincount(of_label, minlength=len(names))
+    present = rng.permutation(np.flatnonzero(sizes))
+    check_not_above("n_splits", n_splits, len(present), "the number of groups that have labels")
+    folds: list[list[int]] = [[] for _ in range(n_splits)]
+    for group in present[np.argsort(-sizes[present], kind="stable")]:
+        min(folds, key=len).extend(labels[of_label == group])
+    return [np.array(fold) for fold in folds]
 
 
 def score_labeled(estimator: RegressorMixin, X: Any, y: ArrayLike) -> float:

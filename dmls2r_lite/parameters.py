@@ -91,9 +91,15 @@ RULES: dict[str, Rule] = {
     "n_repeats": count(2),
     "n_splits": count(2),
     "n_folds": count(2),
+    "cv": count(2),
+    "n": COUNT,
+    "max_pool": COUNT,
     "n_jobs": JOBS.or_none(),
     "--jobs": JOBS,
-    "method": choice("DML-S2R", "step 1", "3-NN", "ridge", "extra trees"),
+    "method": choice(
+        "average", "DML-S2R", "step 1", "extra trees", "extra trees on pairs", "Gaussian process", "ridge",
+        "3-NN",
+    ),
     "missing": choice("drop", "as_published"),
     "scale_on": choice("train", "all", "none"),
     # networks and their training
@@ -130,6 +136,11 @@ RULES: dict[str, Rule] = {
     "temperature": number("a finite number", lambda value: True),
     "weighting": choice("ranked_list", "literal"),
     "weight_gradient": choice(False, True),
+    # few labels
+    "sharpness": number("a finite number of 0 or more", lambda value: value >= 0),
+    "coverage": number("a number above 0 and below 1", lambda value: 0 < value < 1),
+    "normalizer": choice(None, "spread", "metric"),
+    "chosen": choice(False, True),
     # rivals
     "n_neighbors": COUNT,
     "similar_targets": SHARE,

@@ -91,55 +91,59 @@ def mine_from_scores(
 
     Parameters
     ----------
-    g_anchors : Tensor of shape (N,)
+    g_anchors : Tensor of shape (N,), or (R, N) of networks side by side
         Score of each anchor in first place.
-    h_unlabeled : Tensor of shape (M,)
+    h_unlabeled : Tensor of shape (M,), or (R, M)
         Score of each unlabeled sample in second place.
     k, mode
         As in `mine_positives_negatives`.
 
     Returns
     -------
-    positives, negatives : Tensor of int64, shape (N, k)
+    positives, negatives : Tensor of int64, shape (N, k), or (R, N, k)
 
     Raises
     ------
     ValueError
         If an argument is out of range or a score is not finite.
     """
-    if g_anchors.ndim != 1 or h_unlabeled.ndim != 1:
+    if not g_anchors.ndim == h_unlabeled.ndim <= 2 or g_anchors.shape[:-1] != h_unlabeled.shape[:-1]:
         raise ValueError(
-            "g_anchors and h_unlabeled must have shapes (N,) and (M,), "
+            "g_anchors and h_unlabeled must have shapes (N,) and (M,), or (R, N) and (R, M), "
             f"got {tuple(g_anchors.shape)} and {tuple(h_unlabeled.shape)}"
         )
-    n, m = len(g_anchors), len(h_unlabeled)
+    (*networks, n), m = g_anchors.shape, h_unlabeled.shape[-1]
     check_mining(k, m, mode, g_anchors, h_unlabeled)
     g, (h, order) = g_anchors.double(), h_unlabeled.double().sort(stable=True)
     steps = torch.arange(k, device=h.device)
 
+    def at(values: Tensor, positions: Tensor) -> Tensor:
+        return values.gather(-1, positions.flatten(len(networks))).view(positions.shape)
+
     def downwards(start: Tensor) -> Tensor:
         """Positions start, start - 1, ...; within a run of equal h, upwards: low columns first."""
         positions = start[..., None] - steps
-        values = h[positions.clamp(min=0)]
-        mirrored = torch.searchsorted(h, values) + torch.searchsorted(h, values, right=True) - 1 - positions
-        return torch.where(positions < 0, positions, mirrored)
+        values = at(h, positions.clamp(min=0)).flatten(len(networks))
+        run = torch.searchsorted(h, values) + torch.searchsorted(h, values, right=True)
+        return torch.where(positions < 0, positions, run.view(positions.shape) - 1 - positions)
 
-    smallest, largest = steps, downwards(torch.tensor(m - 1, device=h.device))
+    # Each of shape (1, k): what lies at the ends is the same for all anchors.
+    smallest, largest = steps.expand(*networks, 1, k), downwards(h.new_full((*networks, 1), m - 1).long())
     if mode == "signed":  # g_a shifts all differences of an anchor alike
-        return order[smallest].expand(n, k).clone(), order[largest].expand(n, k).clone()
+        return tuple(at(order, end).expand(*networks, n, k).clone() for end in (smallest, largest))
 
     first_above = torch.searchsorted(h, -g)
-    around = torch.cat([downwards(first_above - 1), first_above[:, None] + steps], dim=1)
-    ends = torch.cat([smallest, largest[largest >= k]]).expand(n, -1)
+    around = torch.cat([downwards(first_above - 1), first_above[..., None] + steps], dim=-1)
+    ends = torch.cat([smallest, torch.where(largest < k, -1, largest)], dim=-1).expand(*networks, n, 2 * k)
 
     def best(candidates: Tensor, sign: int) -> Tensor:
         inside = (candidates >= 0) & (candidates < m)
         position = candidates.clamp(0, m - 1)
-        size = torch.where(inside, sign * (g[:, None] + h[position]).abs(), torch.inf)
-        column = order[position]
-        by_column = column.argsort(dim=1)  # then a stable sort by size breaks ties by column
-        by_size = size.gather(1, by_column).sort(dim=1, stable=True).indices[:, :k]
-        return column.gather(1, by_column.gather(1, by_size))
+        size = torch.where(inside, sign * (g[..., None] + at(h, position)).abs(), torch.inf)
+        column = at(order, position)
+        by_column = column.argsort(dim=-1)  # then a stable sort by size breaks ties by column
+        by_size = size.gather(-1, by_column).sort(dim=-1, stable=True).indices[..., :k]
+        return column.gather(-1, by_column.gather(-1, by_size))
 
     return best(around, 1), best(ends, -1)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from . import losses, scale
+from .miner import mine
 from .model import LinearPairHead, SiameseNetwork
 
 if TYPE_CHECKING:
@@ -79,6 +82,21 @@ class StackedNetwork(SiameseNetwork):
             return torch.stack(values)
 
         return one_by_one
+
+    @torch.no_grad()
+    def mine(
+        self, x_anchors: Tensor, x_unlabeled: Sequence[Tensor], k: int, **options: Any
+    ) -> list[tuple[Tensor, Tensor]]:
+        """What `dmls2r_lite.miner.mine` finds for each network, all at once; targets are numbers."""
+        g = self.scores(x_anchors)[0]
+        h, size = (
+            g.new_empty(len(x_unlabeled), len(x_unlabeled[0])),
+            max(1, self.max_pairs // len(x_unlabeled)),
+        )
+        for start in range(0, h.shape[1], size):
+            rows = slice(start, start + size)
+            h[:, rows] = self.scores(torch.stack([x[rows].to(g.device) for x in x_unlabeled]))[1]
+        return list(zip(*scale.mine_from_scores(g, h, k, **options), strict=True))
 
 
 def check_loss(loss: object) -> Tensor:
@@ -204,9 +222,10 @@ class SideBySide:
                 yield check_loss(step.loss(network, data, *batch))
             return
         epochs = []
-        for r, (network, data, orders) in enumerate(zip(self.networks, self.data, self.orders, strict=True)):
+        everyone = zip(self._steps(step), self.networks, self.data, self.orders, strict=True)
+        for r, (own, network, data, orders) in enumerate(everyone):
             with self.generators.of(r):
-                epochs.append(step.batches(network, data, orders))
+                epochs.append(own.batches(network, data, orders))
         for batches in zip(*epochs, strict=True):
             if self.stack is not None:
                 yield step.loss(self.stack, self.stacked_data, *map(torch.stack, zip(*batches, strict=True)))
@@ -216,6 +235,26 @@ class SideBySide:
                 with self.generators.of(r):
                     losses.append(check_loss(step.loss(self.networks[r], self.data[r], *batch)))
             yield torch.stack(losses)
+
+    def _steps(self, step: Any) -> list[Step]:
+        """The step of each network: with its sets, where those of all networks can be mined at once."""
+        alike, metric = (
+            [step] * len(self.networks),
+            getattr(step, "metric", step),
+        )  # the second of a joint step
+        miner, x_unlabeled = getattr(metric, "mine", None), [one.x_unlabeled for one in self.data]
+        options = miner.keywords if isinstance(miner, partial) and miner.func is mine else {}
+        known = miner is mine or options.keys() == {"mode"}
+        if (
+            self.stack is None
+            or not known
+            or self.stack.head.n_targets
+            or len({x.shape for x in x_unlabeled}) > 1
+        ):
+            return alike
+        mined = self.stack.mine(self.stacked_data.x_labeled, x_unlabeled, metric.k, **options)
+        own = [replace(metric, mine=lambda *_, sets=sets: sets) for sets in mined]
+        return own if metric is step else [replace(step, metric=one) for one in own]
 
     def _modules(self) -> Sequence[SiameseNetwork]:
         return self.networks if self.stack is None else [self.stack]

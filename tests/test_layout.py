@@ -23,8 +23,8 @@ ALLOWED = {  # what may import what besides itself, at any time
     "method": {"base"},
     "rivals": {"base", "method"},
     "study": {"base", "data", "method", "rivals"},
-    "practice": {"base", "data", "method", "rivals"},
-    "teaching": {"base", "data", "method", "study"},
+    "practice": {"base", "data", "method", "rivals", "study"},
+    "teaching": {"base", "data", "method", "practice", "study"},
     "command": {"base", "data", "practice", "study", "teaching"},
 }
 FREE_OF_TORCH = {"base", "data", "study"}  # at import; those of data always

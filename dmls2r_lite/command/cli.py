@@ -8,13 +8,14 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from .choose import choose
 from .predict import predict
 
 # Heavy imports are inside the functions that need them, so that `dmls2r --help` is fast.
@@ -37,6 +38,7 @@ def main() -> None:
         os.environ["DMLS2R_DATA"] = os.path.abspath(folder)
 
 
+main.add_command(choose)
 main.add_command(predict)
 
 
@@ -169,10 +171,17 @@ class ManyValues(click.Command):
 
 @main.command(cls=ManyValues)
 @click.option(
+    "--study",
+    type=click.Choice(["paper", "few-labels"]),
+    default="paper",
+    show_default=True,
+    help="The paper's tables with their controls, or what choosing rows, averaging and intervals are worth.",
+)
+@click.option(
     "--datasets",
     multiple=True,
     metavar="NAME...",
-    help="Default: the paper's; air_quality_as_published keeps its -200 for missing values.",
+    help="Default: all of the study; air_quality_as_published keeps its -200 for missing values.",
 )
 @click.option("--methods", multiple=True, metavar="NAME...", help="Default: all. A wrong name lists them.")
 @click.option(
@@ -180,7 +189,7 @@ class ManyValues(click.Command):
     multiple=True,
     type=click.IntRange(3),
     metavar="N...",
-    help="Default: 10 20 50, and what Table 1 has at 100.",
+    help="Default: 10 20 50, and for the paper what Table 1 has at 100.",
 )
 @click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="How many.")
 @click.option(
@@ -200,6 +209,7 @@ class ManyValues(click.Command):
 )
 @click.option("--quick", is_flag=True, help="A look in two minutes: 3 seeds at N = 20.")
 def benchmark(
+    study: str,
     datasets: tuple[str, ...],
     methods: tuple[str, ...],
     n_labeled: tuple[int, ...],
@@ -209,27 +219,29 @@ def benchmark(
     output: Path,
     quick: bool,
 ) -> None:
-    """Run every method on the same splits and add a row per trial to trials.csv in the output folder.
+    """Run every method on the same splits and add a row per trial to a table in the output folder.
 
-    It may be stopped at any moment: the same command does the rest. `dmls2r tables` shows the results.
+    It may be stopped at any moment: the same command does the rest. `dmls2r tables` shows the results of
+    the study of the paper, notebooks 09 and 10 those of few labels that come with the package.
     """
     from ..parameters import check_rules
-    from ..study.benchmark import BENCHMARK_DATASETS, run_benchmark
+    from ..study.benchmark import run_benchmark
 
     _or_fail(check_rules, {"--jobs": jobs})
     if quick:
         n_labeled, seeds = n_labeled or (20,), min(seeds, 3)
-    progress = _or_fail(
-        run_benchmark,
-        output,
-        datasets or BENCHMARK_DATASETS,
-        methods or None,
-        n_labeled or None,
-        range(first_seed, first_seed + seeds),
-        jobs,
-    )
+    chosen = {"datasets": datasets, "methods": methods, "n_labeled": n_labeled}
+    options: dict[str, Any] = {name: values for name, values in chosen.items() if values}
+    options |= {"seeds": range(first_seed, first_seed + seeds), "n_jobs": jobs}
+    run_study: Callable[..., Iterator[int]] = run_benchmark
+    table = "trials.csv"
+    if study == "few-labels":
+        from ..practice.trials import run_few_labels
+
+        run_study, table = run_few_labels, "few_labels.csv"
+    progress = _or_fail(partial(run_study, output, **options))
     to_do = next(progress)
-    click.echo(f"{to_do} trials to do, into {output / 'trials.csv'}")
+    click.echo(f"{to_do} trials to do, into {output / table}")
     try:
         with click.progressbar(length=to_do, show_pos=True) as bar:
             for left in progress:
@@ -239,7 +251,7 @@ def benchmark(
         sys.exit(130)
     except (RuntimeError, OSError) as error:
         raise click.ClickException(str(error)) from error
-    click.echo(f"done; now: dmls2r tables {output}")
+    click.echo(f"done; now: dmls2r tables {output}" if study == "paper" else "done")
 
 
 @main.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 import re
@@ -56,6 +57,25 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
         ]
         lines.append("  ".join(entries).rstrip())
     return lines
+
+
+def recommend(folder: Path, results: dict[str, Any]) -> list[str]:
+    """What notebook 05 found out about models, and the way on, as lines for a terminal; none without it."""
+    if not (folder / str(results.get("models"))).is_file():
+        return []
+    with (folder / results["models"]).open(encoding="utf-8", newline="") as file:
+        models = list(csv.DictReader(file))
+    rows = [("", "model", "expected error", "±", f"held by {results['coverage']:.0%} intervals")]
+    for model in models:
+        sign = "->" if model["method"] == results["recommended"] else ""
+        error, margin = (f"{float(model[name]):.4g}" for name in ("expected", "plus_minus"))
+        rows.append((sign, model["method"], error, margin, f"{float(model['held']):.0%}"))
+    return [
+        *align(rows),
+        f"-> is what we recommend. Estimates of {results['method']}: {folder / results['predictions']}",
+        f"The model: dmls2r predict {folder / results['model']} NEW_ROWS.csv",
+        f"Label these next: {folder / results['label_next']}",
+    ]
 
 
 def caption_of(nb: nbformat.NotebookNode, index: int) -> str:

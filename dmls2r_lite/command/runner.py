@@ -8,17 +8,21 @@ import json
 import os
 import platform
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import click
+import joblib
 import nbformat
 from filelock import FileLock, Timeout
+from jupyter_client import AsyncKernelManager
 from papermill import PapermillExecutionError, execute_notebook
+from papermill.iorw import local_file_io_cwd
 
 from .pages import (
     GLOSSARY,
@@ -29,10 +33,12 @@ from .pages import (
     is_index,
     make_index,
     read_record,
+    recommend,
     to_html,
 )
 
 PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "dmls2r-lite")
+MOST_AT_ONCE = 4  # notebooks: each has a kernel of some 500 MB
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,34 @@ class Job:
         return _digest([self.parameters, text, code, versions(), table])
 
 
+class Kernel(AsyncKernelManager):
+    """A kernel of which several run at once: it takes its share of the cores, and any thread may end it."""
+
+    started: ClassVar[set[Kernel]] = set()
+    n_threads: ClassVar[int] = 1
+
+    async def start_kernel(self, **options: Any) -> None:  # type: ignore[override]
+        """Start it."""
+        self.started.add(self)
+        environment = {"OMP_NUM_THREADS": str(self.n_threads), **os.environ}
+        await super().start_kernel(env=environment, **options)
+
+    def kill(self) -> None:
+        """End it at once."""
+        process = getattr(self.provisioner, "process", None)
+        if process is not None:
+            process.kill()
+
+
+class Executed(NamedTuple):
+    """A notebook with its outputs, and what went wrong."""
+
+    notebook: nbformat.NotebookNode
+    fingerprint: str
+    seconds: float
+    failure: Exception | None
+
+
 def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
     """Run the jobs and write notebooks, HTML, results and the index page.
 
@@ -114,13 +148,15 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
             dataset: _open_record(folder, [job for job in jobs if job.dataset == dataset])
             for dataset, folder in folders.items()
         }
+        to_run = []
         for job in jobs:
-            click.echo(f"{job.dataset}  {job.name} ... ", nl=False, err=True)
+            if job.name in records[job.dataset]["notebooks"]:
+                click.echo(f"{job.dataset}  {job.name} ... done before", err=True)
+            else:
+                to_run.append(job)
+        for job, executed in locks.enter_context(closing(_execute_all(to_run, folders))):
             folder, record = folders[job.dataset], records[job.dataset]
-            if job.name in record["notebooks"]:
-                click.echo("done before", err=True)
-                continue
-            record["notebooks"][job.name] = _run_notebook(job, folder)
+            record["notebooks"][job.name] = _write_notebook(job, folder, executed)
             _write_record(folder, record)
         for dataset, folder in folders.items():
             records[dataset]["complete"] = True
@@ -137,6 +173,9 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
         results = format_results(entry["results"], at_most=3)
         rows.append((job.dataset, job.name, entry["status"], f"{entry['seconds']:.1f}", results))
     click.echo("\n" + "\n".join(align(rows)))
+    for job, entry in entries:
+        if lines := recommend(folders[job.dataset], entry["results"]):
+            click.echo("\n".join(["", f"{job.dataset}: absolute error of {job.target} to expect", *lines]))
     click.echo(f"\nAll results: {output_dir / 'index.html'}")
     return all(entry["status"] == "ok" for _, entry in entries)
 
@@ -173,9 +212,35 @@ def _open_record(folder: Path, jobs: Sequence[Job]) -> dict[str, Any]:
     }
 
 
-def _run_notebook(job: Job, folder: Path) -> dict[str, Any]:
-    """Execute a notebook, write it and its HTML, and return its entry in results.json."""
-    unfinished = folder.resolve() / f".unfinished-{job.name}.ipynb"
+def _execute_all(
+    jobs: Sequence[Job], folders: dict[str, Path]
+) -> Generator[tuple[Job, Executed], None, None]:
+    """Execute notebooks, as many at once as there are cores, and give each when it is done.
+
+    The last begin first: later lessons take longer, and a long one at the end would leave cores idle.
+    """
+    at_once = min(len(jobs), joblib.cpu_count(), MOST_AT_ONCE) or 1
+    Kernel.n_threads = joblib.cpu_count() // at_once
+    click.echo(f"notebooks to run: {len(jobs)}, {at_once} at a time", err=True)
+    with local_file_io_cwd(), ThreadPoolExecutor(at_once) as pool:
+        running = {pool.submit(_execute, job, folders[job.dataset]): job for job in reversed(jobs)}
+        left: set[Future[Executed]] = set(running)
+        try:
+            while left:  # Windows notices an interrupt only between waits
+                done, left = wait(left, timeout=1, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield running[future], future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            while not all(future.done() for future in left):  # a kernel may be about to start
+                for kernel in list(Kernel.started):
+                    kernel.kill()
+                wait(left, timeout=0.1)
+            Kernel.started.clear()
+
+
+def _execute(job: Job, folder: Path) -> Executed:
+    unfinished = _unfinished(job, folder)
     fingerprint = job.fingerprint()
     failure: Exception | None = None
     start = time.perf_counter()
@@ -186,15 +251,24 @@ def _run_notebook(job: Job, folder: Path) -> dict[str, Any]:
             job.injected,
             kernel_name="python3",
             progress_bar=False,
-            cwd=job.notebook.parent,  # as in JupyterLab
+            resources={"metadata": {"path": str(job.notebook.parent)}},  # where it runs, as in JupyterLab
+            kernel_manager_class=Kernel,
             extra_arguments=["--log-level=CRITICAL"],  # the kernel's log would appear in this terminal
         )
     except OSError:
         raise
     except Exception as error:  # a notebook can fail in many ways: the others shall run
         failure, nb = error, nbformat.read(unfinished, as_version=4)
-    seconds = round(time.perf_counter() - start, 2)
+    return Executed(nb, fingerprint, round(time.perf_counter() - start, 2), failure)
 
+
+def _unfinished(job: Job, folder: Path) -> Path:
+    return folder.resolve() / f".unfinished-{job.name}.ipynb"
+
+
+def _write_notebook(job: Job, folder: Path, executed: Executed) -> dict[str, Any]:
+    """Write a notebook and its HTML, say how it went, and return its entry in results.json."""
+    nb, fingerprint, seconds, failure = executed
     name = f"{job.name}.partial" if failure else job.name
     path, html = folder / f"{name}.ipynb", folder / f"{name}.html"
     if not path.exists():
@@ -203,8 +277,8 @@ def _run_notebook(job: Job, folder: Path) -> dict[str, Any]:
     moved_to = _move_aside(path) if is_edited(path) else None
     nb.metadata["dmls2r_lite"] = {"digest": _digest_outputs(nb)}
     nb.metadata["papermill"]["output_path"] = str(path)
-    nbformat.write(nb, unfinished)
-    os.replace(unfinished, path)
+    nbformat.write(nb, _unfinished(job, folder))
+    os.replace(_unfinished(job, folder), path)
     entry: dict[str, Any] = {
         "status": "failed" if failure else "ok",
         "path": path.name,
@@ -216,7 +290,7 @@ def _run_notebook(job: Job, folder: Path) -> dict[str, Any]:
         "results": collect_results(nb),
     }
     if failure is None:
-        click.echo(f"{seconds:.1f} s", err=True)
+        click.echo(f"{job.dataset}  {job.name} ... {seconds:.1f} s", err=True)
         earlier = folder / f"{job.name}.partial.ipynb"
         if not is_edited(earlier):
             earlier.unlink(missing_ok=True)
@@ -229,7 +303,7 @@ def _run_notebook(job: Job, folder: Path) -> dict[str, Any]:
             started = [cell for cell in nb.cells if cell.metadata.get("papermill", {}).get("start_time")]
             entry["cell"] = sum(cell.cell_type == "code" for cell in started)
             entry["error"] = f"{type(failure).__name__}: {failure}"
-        click.echo(f"failed after {seconds:.1f} s", err=True)
+        click.echo(f"{job.dataset}  {job.name} ... failed after {seconds:.1f} s", err=True)
         click.echo(f"    cell [{entry['cell']}]: {entry['error'].splitlines()[0]}\n    see {path}", err=True)
     if moved_to:
         click.echo(f"    {path.name} had been edited: that version is now {moved_to}", err=True)

@@ -106,6 +106,26 @@ def read_cells(path: str | Path) -> pd.DataFrame:
     return table
 
 
+def find_lines(path: str | Path) -> tuple[list[int], str]:
+    """Where the rows of a table stand in its file, and what separates its columns.
+
+    Returns
+    -------
+    lines : list of int
+        For each row of `read_cells` the line in which it starts, from 1; of a Parquet file, which has
+        no lines, the number of the row.
+    separator : str
+        A comma for a Parquet file.
+    """
+    path = Path(path)
+    name, content = _unpack(path)
+    if name.endswith(".parquet"):
+        return list(range(1, len(_read_parquet(path, content)) + 1)), ","
+    text = _decode(path, content)
+    separator, quote = _find_dialect(text)
+    return _find_rows(path, text, separator, quote), separator
+
+
 def _read_parquet(path: Path, content: bytes) -> pd.DataFrame:
     try:
         table = pd.read_parquet(io.BytesIO(content))
@@ -187,7 +207,7 @@ def _unpack_zip(path: Path, content: bytes) -> tuple[str, bytes]:
         return tables[0].lower(), archive.read(tables[0])
 
 
-def _parse_csv(path: Path, content: bytes, as_text: bool = False) -> pd.DataFrame:
+def _decode(path: Path, content: bytes) -> str:
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
     elif b"\0" in content[: 2**16]:
@@ -195,30 +215,45 @@ def _parse_csv(path: Path, content: bytes, as_text: bool = False) -> pd.DataFram
     else:
         encoding = "utf-8-sig"
     try:
-        text = content.decode(encoding)
+        return content.decode(encoding)
     except UnicodeDecodeError as error:
         if encoding == "utf-16" or not content[: error.start].isascii():
             raise ValueError(f"{path} is damaged or cut off at byte {error.start}: {error.reason}") from error
-        text = content.decode("cp1252", errors="replace")  # what spreadsheets on Windows write
-    separator, quote = _find_dialect(text)
+        return content.decode("cp1252", errors="replace")  # what spreadsheets on Windows write
+
+
+def _find_rows(path: Path, text: str, separator: str, quote: str) -> list[int]:
+    """The lines, from 1, in which the rows below the names start; ValueError if it is no table."""
     rows = csv.reader(
-        io.StringIO(text.lstrip("\r\n"), newline=None),
+        io.StringIO(text, newline=None),
         delimiter=separator,
         quotechar=quote,
         skipinitialspace=True,
         strict=True,
     )
+    lines = []
     try:
-        header = next(rows, [])
+        header = next(filter(None, rows), [])  # without lines that are empty
         _check_names(path, [name.strip() for name in header])
+        line = rows.line_num + 1
         for number, row in enumerate(rows, start=1):
             if row and len(row) != len(header):  # pandas would fill up, or take a column for an index
                 raise ValueError(
                     f"{path} cannot be read as a table: {len(header)} names in the first line, "
                     f"but {len(row)} values in row {number}"
                 )
+            if row:
+                lines.append(line)
+            line = rows.line_num + 1
     except csv.Error as error:
         raise ValueError(f"{path} cannot be read as a table: {error}") from error
+    return lines
+
+
+def _parse_csv(path: Path, content: bytes, as_text: bool = False) -> pd.DataFrame:
+    text = _decode(path, content)
+    separator, quote = _find_dialect(text)
+    _find_rows(path, text, separator, quote)
 
     def parse(**options: Any) -> pd.DataFrame:
         try:

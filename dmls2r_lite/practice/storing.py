@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
 import pandas as pd
@@ -91,11 +91,15 @@ class StoredModel:
 
         Without a `coverage` it is the card's.
         """
+        return self.intervals(self._prepare(features), coverage)
+
+    def intervals(self, X: Any, coverage: float | None = None) -> np.ndarray | None:
+        """The same for the model's features."""
         if not hasattr(self.model, "predict_interval"):
             return None
         coverage = coverage or self.card.coverage
         given = {} if coverage is None else {"coverage": coverage}
-        return self.model.predict_interval(self._prepare(features), **given)
+        return self.model.predict_interval(X, **given)
 
     def _prepare(self, features: pd.DataFrame | ArrayLike) -> Any:
         columns = self.columns
@@ -214,9 +218,10 @@ def save_model(
         raise ParameterError(f"model must have fewer parts, {MAX_JSON} bytes of them, got {len(content)}")
     unfinished = path.with_name(f".unfinished-{os.getpid()}-{path.name}")
     try:
-        with ZipFile(unfinished, "w", ZIP_DEFLATED, compresslevel=1) as archive:
-            archive.writestr(NAMES[0], content)
-            archive.writestr(NAMES[1], bytes(packer.bytes))
+        with ZipFile(unfinished, "w") as archive:
+            for name, part in zip(NAMES, (content, bytes(packer.bytes)), strict=True):
+                # Without the time of day: the same model gives the same bytes.
+                archive.writestr(ZipInfo(name), part, ZIP_DEFLATED, compresslevel=1)
         try:
             _load(unfinished, when_saved=True)  # so that no file is left which cannot be read
         except ValueError as error:
@@ -336,9 +341,8 @@ def _probe(stored: StoredModel, rows: np.ndarray) -> list[np.ndarray]:
         if stored.preprocessor is not None:
             nothing = pd.DataFrame(np.nan, index=[0], columns=list(stored.columns))
             estimates.append(np.asarray(stored.predict(nothing), dtype=float))
-        intervals = (
-            [np.asarray(model.predict_interval(X), float)] if hasattr(model, "predict_interval") else []
-        )
+        ends = stored.intervals(X)
+    intervals = [] if ends is None else [np.asarray(ends, dtype=float)]
     _demand(all(np.isfinite(part).all() for part in estimates), "its predictions are not finite")
     _demand(not any(np.isnan(part).any() for part in intervals), "its intervals are not numbers")
     return estimates + intervals  # of few residuals, intervals may be infinite

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, clone
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from ..base import SemiSupervisedRegressor, is_labeled, seeded_torch
@@ -137,17 +139,34 @@ class PairwiseDifferenceRegressor(SemiSupervisedRegressor):
         self._X, self._y = X[labeled], y[labeled]
         n = len(self._y)
         i, j = (t.numpy() for t in pairs_from_numbers(torch.arange(n * (n - 1)), n))
-        estimator = self.estimator or ExtraTreesRegressor(random_state=self.random_state)
+        estimator = self.estimator
+        if estimator is None:  # a forest that is not fitted has no truth value
+            estimator = ExtraTreesRegressor(random_state=self.random_state)
         self.estimator_ = clone(estimator).fit(_pairs(self._X[i], self._X[j]), self._y[i] - self._y[j])
 
+    def predict_each(self, X: ArrayLike) -> np.ndarray:
+        """Estimates by each anchor, whose mean `predict` gives.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        numpy.ndarray of shape (n_samples, n_labeled)
+            In the target's unit.
+        """
+        check_is_fitted(self)
+        return np.concatenate(list(self._by_blocks(self._validate_rows(X))))
+
     def _predict(self, X: np.ndarray) -> np.ndarray:
-        predictions = []
+        return np.concatenate([estimates.mean(axis=1) for estimates in self._by_blocks(X)])
+
+    def _by_blocks(self, X: np.ndarray) -> Iterator[np.ndarray]:
         for block in np.array_split(X, -(-len(X) * len(self._y) // PAIRS_PER_BLOCK)):
             new, anchors = np.repeat(block, len(self._y), axis=0), np.tile(self._X, (len(block), 1))
             forth, back = (self.estimator_.predict(_pairs(*ab)) for ab in ((new, anchors), (anchors, new)))
-            estimates = ((forth - back) / 2).reshape(len(block), -1) + self._y
-            predictions.append(estimates.mean(axis=1))
-        return np.concatenate(predictions)
+            yield ((forth - back) / 2).reshape(len(block), -1) + self._y
 
 
 def _pairs(X_a: np.ndarray, X_b: np.ndarray) -> np.ndarray:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import os
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from functools import cache
-from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from joblib import Parallel, delayed
+from joblib import delayed
 from sklearn.base import RegressorMixin
 
 from ..data.catalog import DATASETS
 from ..data.datasets import Dataset, load_dataset
 from ..data.splits import check_split_sizes
 from ..parameters import check_rules
+from .tables import TrialTable, name_seeds
 from .trials import run_seeds
 
 if TYPE_CHECKING:
@@ -34,13 +28,11 @@ REPORT_SEED = 100  # the first of the seeds that no choice was based on
 TABLE_1 = ("superconductivity", 100)  # the paper's ablation has one N more
 TABLE_1_METHODS = ("DML-S2R", "step 1", "placebo null", "placebo random", "placebo swapped")
 MAX_TEST_ROWS = {"extra trees on pairs": 2000}  # every test row makes 2 N pairs
-KEY = ["dataset", "method", "n_labeled", "seed"]
-COLUMNS = [
-    *KEY, "mae", "rmse", "fit_seconds", "predict_seconds", "n_unlabeled", "n_test", "versions", "finished",
-]  # fmt: skip
-TIME = "%Y-%m-%dT%H:%M:%SZ"
-TIME_PATTERN = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
-PACKAGES = ("dmls2r-lite", "numpy", "scikit-learn", "torch")
+TRIALS = TrialTable(
+    "trials",
+    ("dataset", "method", "n_labeled", "seed"),
+    ("mae", "rmse", "fit_seconds", "predict_seconds", "n_unlabeled", "n_test"),
+)
 
 
 def paper_methods() -> dict[str, RegressorMixin]:
@@ -170,90 +162,27 @@ def run_benchmark(
     ]
     for name, n in dict.fromkeys((name, n) for name, _, n, _ in cells):
         check_split_sizes(loaded[name], n, loaded[name].n_unlabeled)
-    path = output / "trials.csv"
-    done = set(read_trials(output)[KEY].itertuples(index=False, name=None)) if path.exists() else set()
-    to_do = [cell for cell in cells if cell not in done]
-    return _run(path, to_do, loaded, known, n_jobs)
-
-
-def _run(
-    path: Path,
-    trials: Sequence[tuple[str, str, int, int]],
-    datasets: Mapping[str, Dataset],
-    methods: Mapping[str, RegressorMixin],
-    n_jobs: int | None,
-) -> Iterator[int]:
-    yield (left := len(trials))
-    _make_table(path)
-    cells: dict[tuple[str, str, int], list[int]] = {}
-    for dataset, method, n, seed in trials:
-        cells.setdefault((dataset, method, n), []).append(seed)
-    # The longest first, so that no process waits for another at the end. In a larger batch finished cells
-    # would wait for the others, and be lost with them.
-    order = sorted(cells, key=lambda cell: -cell[2])
-    parts = Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")(
-        delayed(_run_cell)(datasets[dataset], method, methods[method], n, cells[dataset, method, n])
-        for dataset, method, n in order
+    done = TRIALS.done(output)
+    return TRIALS.run(
+        output,
+        [cell for cell in cells if cell not in done],
+        lambda cell, of_cell: delayed(_run_cell)(loaded[cell[0]], cell[1], known[cell[1]], cell[2], of_cell),
+        n_jobs,
+        cost=lambda cell: cell[2],
     )
-    for rows in parts:
-        _append(path, rows)
-        yield (left := left - len(rows))
 
 
 def _run_cell(
     dataset: Dataset, name: str, method: RegressorMixin, n_labeled: int, seeds: Sequence[int]
 ) -> list[dict[str, Any]]:
     try:
-        rows = run_seeds(
+        return run_seeds(
             dataset, name, method, n_labeled, dataset.n_unlabeled, seeds, MAX_TEST_ROWS.get(name)
         )
     except Exception as error:
-        which = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
-        raise RuntimeError(f"{name} on {dataset.name}, N = {n_labeled}, {which}: {error}") from error
-    for row in rows:
-        row |= {key: float(f"{value:.6g}") for key, value in row.items() if isinstance(value, float)}
-        row |= {"versions": _versions(), "finished": datetime.now(UTC).strftime(TIME)}
-    return rows
-
-
-@cache
-def _versions() -> str:
-    return "; ".join(f"{package} {metadata.version(package)}" for package in PACKAGES)
-
-
-def _make_table(path: Path) -> None:
-    """Create the table with its heading, unless there is one; end a line that was cut off."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists():
-        descriptor, heading = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        os.write(descriptor, (",".join(COLUMNS) + "\n").encode())
-        os.close(descriptor)
-        try:
-            os.link(heading, path)  # unlike a rename this fails if another run has been faster
-        except FileExistsError:
-            pass
-        finally:
-            os.unlink(heading)
-    with path.open("rb+") as file:
-        file.seek(-1, os.SEEK_END)
-        if file.read(1) != b"\n":
-            _write(path, b"\n")
-
-
-def _append(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    lines = [",".join(str(row[column]) for column in COLUMNS) + "\n" for row in rows]
-    _write(path, "".join(lines).encode())
-
-
-def _write(path: Path, lines: bytes) -> None:
-    """Add whole lines at once: two runs that write into one table cannot mix theirs."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
-    try:
-        written = os.write(descriptor, lines)
-    finally:
-        os.close(descriptor)
-    if written < len(lines):
-        raise OSError(f"{path} could not be written to its end: is the disk full?")
+        raise RuntimeError(
+            f"{name} on {dataset.name}, N = {n_labeled}, {name_seeds(seeds)}: {error}"
+        ) from error
 
 
 def read_trials(folder: Path) -> pd.DataFrame:
@@ -274,18 +203,7 @@ def read_trials(folder: Path) -> pd.DataFrame:
     ValueError
         If the folder has no trials or the table is not one of trials.
     """
-    path = folder / "trials.csv"
-    try:
-        # No cell needs quotes; a quote in a line that was cut off must not swallow those that follow.
-        table = pd.read_csv(path, dtype=str, on_bad_lines="skip", quoting=csv.QUOTE_NONE)
-    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise ValueError(f"cannot read trials from {path}: {error}") from error
-    if list(table) != COLUMNS:
-        raise ValueError(
-            f"{path} must have the columns {', '.join(COLUMNS)}, got {', '.join(map(str, table))}"
-        )
-    whole = table["finished"].str.fullmatch(TIME_PATTERN, na=False)  # the end of a line that was not cut off
-    return _typed(table[whole].drop_duplicates(KEY).reset_index(drop=True))
+    return TRIALS.read(folder)
 
 
 def shipped_trials() -> pd.DataFrame:
@@ -297,13 +215,4 @@ def shipped_trials() -> pd.DataFrame:
         As from `read_trials`. Its `attrs` say with which `command` and `versions` it was made, on which
         `date` and `machine`, and how many `minutes` it took.
     """
-    folder = resources.files(__package__).joinpath("results")
-    with folder.joinpath("trials.csv.gz").open("rb") as file:
-        trials = _typed(pd.read_csv(file, dtype=str, compression="gzip"))
-    trials.attrs = json.loads(folder.joinpath("trials.json").read_text())
-    return trials
-
-
-def _typed(table: pd.DataFrame) -> pd.DataFrame:
-    texts = ("dataset", "method", "versions", "finished")
-    return table.assign(**{name: pd.to_numeric(table[name]) for name in COLUMNS if name not in texts})
+    return TRIALS.shipped()

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from ..base import SemiSupervisedRegressor
+from ..base import takes_unlabeled
 from ..data.datasets import Dataset
 from ..data.splits import split_dataset
 
@@ -97,10 +98,7 @@ def run_seeds(
     """
     splits = [split_dataset(dataset, n_labeled, n_unlabeled, seed) for seed in seeds]
     start = time.perf_counter()
-    with warnings.catch_warnings():
-        # A Gaussian process on ten samples says so for almost every split; its errors show it anyway.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        models = fit_with_seeds(method, [(split.X_train, split.y_train) for split in splits], seeds)
+    models = fit_with_seeds(method, [(split.X_train, split.y_train) for split in splits], seeds)
     fit_seconds = (time.perf_counter() - start) / len(seeds)
     rows = []
     for seed, split, model in zip(seeds, splits, models, strict=True):
@@ -125,7 +123,7 @@ def run_seeds(
 
 
 def fit_with_seed(method: RegressorMixin, X: pd.DataFrame, y: pd.Series, seed: int) -> RegressorMixin:
-    """Fit a copy of an estimator: on all rows if it is a `SemiSupervisedRegressor`, else on the labeled.
+    """Fit a copy of an estimator: on all rows if it learns from unlabeled ones, else on the labeled.
 
     Parameters
     ----------
@@ -152,11 +150,52 @@ def fit_with_seeds(
     fit_of = next((kind for kind in type(method).__mro__ if "fit" in vars(kind)), object)
     if len(models) > 1 and "fit_side_by_side" in vars(fit_of):  # a subclass's own `fit` comes first
         return method.fit_side_by_side(models, training_sets)
-    if isinstance(method, SemiSupervisedRegressor):
-        return [model.fit(X, y) for model, (X, y) in zip(models, training_sets, strict=True)]
-    return [
-        model.fit(X[y.notna()], y[y.notna()]) for model, (X, y) in zip(models, training_sets, strict=True)
-    ]
+    with warnings.catch_warnings():
+        # A Gaussian process on ten samples says so for almost every split; its errors show it anyway.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for model, (X, y) in zip(models, training_sets, strict=True):
+            rows = np.ones(len(y), dtype=bool) if takes_unlabeled(method) else y.notna().to_numpy()
+            model.fit(X[rows], y[rows])
+    return models
+
+
+def fit_without(
+    method: RegressorMixin,
+    X: pd.DataFrame,
+    y: pd.Series,
+    folds: Sequence[np.ndarray],
+    seeds: Sequence[int],
+) -> list[RegressorMixin]:
+    """Fit copies of an estimator, each with the targets of a fold hidden; folds of one size side by side.
+
+    Parameters
+    ----------
+    method : estimator
+        If it has a `fit_without` of its own, which may share work between folds, that is called.
+    X : pandas.DataFrame of shape (n_samples, n_features)
+    y : pandas.Series of shape (n_samples,)
+        NaN for an unlabeled row.
+    folds : sequence of numpy.ndarray of int
+        Positions of the rows to hide, for each copy.
+    seeds : sequence of int
+        For each copy, see `fit_with_seeds`.
+    """
+    if hasattr(method, "fit_without"):
+        return method.fit_without(X, y, folds, seeds)
+    models: dict[int, RegressorMixin] = {}
+    at_once = max(1, MAX_VALUES // X.size)
+    for size in sorted({len(fold) for fold in folds}):  # networks side by side need as many labels
+        alike = [place for place, fold in enumerate(folds) if len(fold) == size]
+        for start in range(0, len(alike), at_once):
+            places = alike[start : start + at_once]
+            sets = []
+            for place in places:
+                hidden = y.copy()
+                hidden.iloc[folds[place]] = np.nan
+                sets.append((X, hidden))
+            fitted = fit_with_seeds(method, sets, [seeds[place] for place in places])
+            models |= dict(zip(places, fitted, strict=True))
+    return [models[place] for place in range(len(folds))]
 
 
 def predict_held_out(
@@ -167,6 +206,7 @@ def predict_held_out(
     seed: int = 0,
     n_folds: int = 5,
     n_jobs: int | None = None,
+    groups: ArrayLike | None = None,
 ) -> pd.DataFrame:
     """Estimate errors where labels are few: leave some labels out, predict them, and repeat.
 
@@ -188,11 +228,13 @@ def predict_held_out(
         As many as there are labels, if these are fewer.
     n_jobs : int, optional
         Processes, as in joblib.
+    groups : array-like of shape (n_samples,), optional
+        See `LabeledKFold.split`.
 
     Returns
     -------
     pandas.DataFrame
-        A row per method, repeat and labeled row: `method`, `repeat`, `row` (of the index of X),
+        A row per method, repeat and labeled row: `method`, `repeat`, `fold`, `row` (of the index of X),
         `target`, `prediction`.
 
     Raises
@@ -206,29 +248,18 @@ def predict_held_out(
     if n_labeled < 3:
         raise ValueError(f"y must hold at least 3 targets that are not NaN, got {n_labeled}")
     folds = [
-        (repeat, fold)
+        (repeat, number, fold)
         for repeat in range(n_repeats)
-        for _, fold in LabeledKFold(
-            min(n_folds, n_labeled), random_state=np.random.default_rng(seed + repeat)
-        ).split(X, y)
+        for number, (_, fold) in enumerate(
+            LabeledKFold(min(n_folds, n_labeled), random_state=np.random.default_rng(seed + repeat)).split(
+                X, y, groups
+            )
+        )
     ]
-    at_once = max(1, MAX_VALUES // X.size)
-    batches: list[list[tuple[int, np.ndarray]]] = []
-    for size in sorted({len(fold) for _, fold in folds}):  # networks side by side need as many labels
-        alike = [(repeat, fold) for repeat, fold in folds if len(fold) == size]
-        batches += [alike[start : start + at_once] for start in range(0, len(alike), at_once)]
     parts = Parallel(n_jobs=n_jobs)(
-        delayed(_predict_folds)(X, y, name, method, batch, seed)
-        for batch in batches
-        for name, method in methods.items()
+        delayed(_predict_folds)(X, y, name, method, folds, seed) for name, method in methods.items()
     )
-    order = {name: place for place, name in enumerate(methods)}
-    return pd.concat(parts, ignore_index=True).sort_values(
-        ["repeat", "method"],
-        key=lambda column: column.map(order) if column.name == "method" else column,
-        kind="stable",
-        ignore_index=True,
-    )
+    return pd.concat(parts, ignore_index=True).sort_values("repeat", kind="stable", ignore_index=True)
 
 
 @threadpool_limits.wrap(limits=1)
@@ -237,26 +268,23 @@ def _predict_folds(
     y: pd.Series,
     name: str,
     method: RegressorMixin,
-    folds: Sequence[tuple[int, np.ndarray]],
+    folds: Sequence[tuple[int, int, np.ndarray]],
     seed: int,
 ) -> pd.DataFrame:
-    sets = []
-    for _, fold in folds:
-        hidden = y.copy()
-        hidden.iloc[fold] = np.nan
-        sets.append((X, hidden))
-    models = fit_with_seeds(method, sets, [seed + repeat for repeat, _ in folds])
+    seeds = [seed + repeat for repeat, _, _ in folds]
+    models = fit_without(method, X, y, [fold for _, _, fold in folds], seeds)
     return pd.concat(
         [
             pd.DataFrame(
                 {
                     "method": name,
                     "repeat": repeat,
+                    "fold": number,
                     "row": X.index[fold],
                     "target": y.iloc[fold].to_numpy(),
                     "prediction": model.predict(X.iloc[fold]),
                 }
             )
-            for (repeat, fold), model in zip(folds, models, strict=True)
+            for (repeat, number, fold), model in zip(folds, models, strict=True)
         ]
     )

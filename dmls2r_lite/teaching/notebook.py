@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +23,7 @@ def check_parameters(
     dataset: str,
     target: str = "",
     drop_columns: str = "",
+    groups: str = "",
     missing: Literal["drop", "as_published"] = "drop",
     output_dir: str = "",
     needs_targets: bool = False,
@@ -38,6 +40,8 @@ def check_parameters(
         The column to estimate, if it is not the dataset's own.
     drop_columns : str, default=""
         Columns to leave out, separated by commas.
+    groups : str, default=""
+        A column that says which rows belong together. It is no feature of the dataset that is returned.
     missing : {"drop", "as_published"}, default="drop"
         See `load_dataset`.
     output_dir : str, default=""
@@ -49,8 +53,8 @@ def check_parameters(
         In its place: for whoever checks many notebooks, and has loaded the dataset before.
     **parameters
         Any of `n_labeled`, `n_unlabeled`, `seed`, `n_seeds`, `n_repeats`, `k`, `n_epochs`,
-        `boundary`, `margin`, `temperature`, `mining_mode`, `method`. With `n_unlabeled` 0 the dataset's own
-        number is checked.
+        `boundary`, `margin`, `temperature`, `mining_mode`, `method`, `coverage`, `chosen`. With
+        `n_unlabeled` 0 the dataset's own number is checked.
 
     Returns
     -------
@@ -65,7 +69,10 @@ def check_parameters(
     OSError
         If a file is missing, may not be read or cannot be downloaded.
     """
-    strings = {"dataset": dataset, "target": target, "drop_columns": drop_columns, "output_dir": output_dir}
+    strings = {
+        "dataset": dataset, "target": target, "drop_columns": drop_columns, "groups": groups,
+        "output_dir": output_dir,
+    }  # fmt: skip
     for name, value in strings.items():
         if not isinstance(value, str):
             raise TypeError(f"{name} must be a string, got {value!r}")
@@ -76,6 +83,12 @@ def check_parameters(
         warnings.simplefilter("ignore", UserWarning)  # they are in the dataset's note too
         data = load(dataset, _split(drop_columns), target=target or None, missing=missing)
     data = data.with_known_targets() if needs_targets else data
+    if groups:
+        if groups not in data.features:
+            names = ", ".join(map(str, data.features))
+            raise ValueError(f"groups must name a column of {data.name} ({names}), got {groups!r}")
+        columns = None if data.columns is None else data.columns.drop(groups)
+        data = replace(data, features=data.features.drop(columns=groups), columns=columns)
     if "n_unlabeled" in parameters:
         n_unlabeled = parameters["n_unlabeled"] or data.n_unlabeled
         check_split_sizes(data, parameters.get("n_labeled", 2), n_unlabeled)

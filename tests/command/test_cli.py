@@ -77,12 +77,22 @@ def read_record(folder):
     return json.loads((folder / "results.json").read_text(), parse_constant=pytest.fail)
 
 
-def wait_for(path, process):
+def wait_for(path, process, text=""):
     deadline = time.time() + 100
-    while not path.exists():
+    while not (path.exists() and text in path.read_text()):
         assert process.poll() is None, process.communicate()
         assert time.time() < deadline
         time.sleep(0.05)
+
+
+def check_ended(process_id, seconds=20):
+    for _ in range(seconds * 10):
+        try:
+            os.kill(process_id, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    pytest.fail(f"process {process_id} is still there")
 
 
 # What can be asked without running anything
@@ -246,7 +256,9 @@ def finished(tmp_path_factory):
 def test_run_says_what_it_does(finished):
     folder, (result, _) = finished
     assert result.exit_code == 0
-    assert [re.sub(r"\d+\.\d s", "N s", line) for line in result.stderr.splitlines()] == [
+    first, *lines = result.stderr.splitlines()
+    assert re.fullmatch(r"notebooks to run: 4, [1-4] at a time", first)
+    assert sorted(re.sub(r"\d+\.\d s", "N s", line) for line in lines) == [  # in the order in which they end
         "boston  00_a ... N s",
         "boston  01_b ... N s",
         "toy  00_a ... N s",
@@ -349,7 +361,10 @@ def test_failing_notebook_is_kept_and_the_others_run(notebooks):
     output = notebooks.parent / "runs"
     assert result.exit_code == 1
     assert "Traceback" not in result.output
-    failed, cell, see, _ = result.stderr.split("\n", maxsplit=3)
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1 + 4 + 2
+    failed = next(place for place, line in enumerate(lines) if line.startswith("toy  00_a"))
+    failed, cell, see = lines[failed : failed + 3]
     assert re.fullmatch(r"toy  00_a \.\.\. failed after \d+\.\d s", failed)
     assert cell.startswith("    cell [3]: KeyError: 'one")
     assert see == f"    see {output / 'toy' / '00_a.partial.ipynb'}"
@@ -380,8 +395,9 @@ def test_kernel_that_dies_is_a_failure_like_others(notebooks):
     assert process.returncode == 1
     assert re.search(r"01_b +ok", stdout)
     lines = stderr.splitlines()
-    assert len(lines) == 4, stderr  # nothing else reaches the terminal
-    assert lines[1].startswith("    cell [4]: DeadKernelError")
+    assert len(lines) == 5, stderr  # nothing else reaches the terminal
+    failed = next(place for place, line in enumerate(lines) if line.startswith("toy  00_a ... failed"))
+    assert lines[failed + 1].startswith("    cell [4]: DeadKernelError")
 
 
 @pytest.mark.slow
@@ -390,13 +406,16 @@ def test_a_run_that_was_stopped_goes_on(notebooks, sent):
     output = notebooks.parent / "runs" / "toy"
     started = notebooks.parent / "started"
     sleep = f"import pathlib, time\nif pathlib.Path({str(started)!r}).exists():\n    time.sleep(0)\nelse:\n"
-    sleep += f"    pathlib.Path({str(started)!r}).touch()\n    time.sleep(100)"
+    sleep += f"    import os\n    pathlib.Path({str(started)!r}).write_text(str(os.getpid()))\n"
+    sleep += "    time.sleep(100)"
     write_notebook(notebooks / "00_a.ipynb", RESULTS)
     write_notebook(notebooks / "01_b.ipynb", sleep)
     process = start(notebooks, "toy")
     wait_for(started, process)
+    wait_for(output / "results.json", process, "00_a")  # which may end later than the other begins
     process.send_signal(sent)
     _, stderr = process.communicate(timeout=50)
+    check_ended(int(started.read_text()))
     if sent == signal.SIGINT:
         assert process.returncode == 130
         assert stderr.splitlines()[-1] == "Interrupted: the same command picks up where this one stopped."
@@ -405,11 +424,14 @@ def test_a_run_that_was_stopped_goes_on(notebooks, sent):
     assert record["complete"] is False
     assert list(record["notebooks"]) == ["00_a"]
     assert (output / ".unfinished-01_b.ipynb").exists()
+    assert not list(output.glob("*partial*"))  # no failure: it was not its fault
     before = (output / "00_a.ipynb").read_bytes()
 
     result = run(notebooks, "toy")
     assert result.exit_code == 0
-    assert re.fullmatch(r"toy  00_a \.\.\. done before\ntoy  01_b \.\.\. \d+\.\d s\n", result.stderr)
+    first, number, second = result.stderr.splitlines()
+    assert (first, number) == ("toy  00_a ... done before", "notebooks to run: 1, 1 at a time")
+    assert re.fullmatch(r"toy  01_b \.\.\. \d+\.\d s", second)
     assert (output / "00_a.ipynb").read_bytes() == before
     record = read_record(output)
     assert record["complete"] is True
@@ -486,7 +508,7 @@ def test_only_leaves_the_other_notebooks_alone(notebooks):
     write_notebook(notebooks / "02_c.ipynb", RESULTS)
     run(notebooks, "toy")
     result = run(notebooks, "toy", "--only", "2", "-p", "n_labeled", "30")
-    assert re.fullmatch(r"toy  02_c \.\.\. \d+\.\d s\n", result.stderr)
+    assert re.fullmatch(r"notebooks to run: 1, .*\ntoy  02_c \.\.\. \d+\.\d s\n", result.stderr)
     entries = read_record(notebooks.parent / "runs" / "toy")["notebooks"]
     assert [entry["parameters"]["n_labeled"] for entry in entries.values()] == [20, 30]
     page = BeautifulSoup((notebooks.parent / "runs" / "index.html").read_text(), "html.parser")
@@ -657,7 +679,7 @@ def test_a_changed_file_is_run_again(notebooks, flats):
     write_notebook(notebooks / "01_b.ipynb", failing, parameters=FILE_PARAMETERS)
     interrupted = start(notebooks, str(flats), "-p", "target", "price")
     record = notebooks.parent / "runs" / "flats" / "results.json"
-    wait_for(record, interrupted)
+    wait_for(record, interrupted, "00_a")
     interrupted.send_signal(signal.SIGKILL)
     interrupted.communicate()
     (flats.parent / "go").touch()

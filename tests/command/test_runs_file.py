@@ -13,6 +13,10 @@ from notebook_runs import (
     run_notebooks,
     texts_of,
 )
+from numpy.testing import assert_allclose
+
+from dmls2r_lite.data.reading import read_table
+from dmls2r_lite.practice.storing import load_model
 
 N_ROWS, N_EMPTY = 120, 90
 ARGUMENTS = ["-p", "target", "price", "-p", "n_labeled", "10", "-p", "n_repeats", "2"]
@@ -57,29 +61,57 @@ def test_runs(path, finished):
         assert "1000 USD" not in texts
 
 
-def test_predictions_have_every_row_once_and_nothing_is_lost(messy, finished, tmp_path):
+def test_what_is_taken_home(messy, finished, tmp_path, capsys):
+    """Every row once with an interval, rows to label next, a model; and nothing is lost by another run."""
     (notebook,) = (path for path in PATHS if path.name[:2] == "05")
     output_dir = shutil.copytree(finished, tmp_path / "runs")
+    folder = output_dir / "messy"
 
     def run_again(method):
+        capsys.readouterr()
         run_notebooks([notebook], [str(messy), *ARGUMENTS, "-p", "method", method], output_dir)
         check_run(notebook, output_dir)
-        return pd.read_csv(output_dir / "messy" / "predictions.csv")
+        return pd.read_csv(folder / "predictions.csv"), capsys.readouterr().out
 
     table = pd.read_csv(messy, sep=";", decimal=",")
-    predictions = pd.read_csv(output_dir / "messy" / "predictions.csv")
+    predictions = pd.read_csv(folder / "predictions.csv")
     assert predictions["row"].tolist() == list(range(1, N_ROWS + 1))
     assert predictions["size"].equals(table["size"])
     assert predictions["price"].equals(table["price"])
-    assert np.isfinite(predictions[["predicted price", "predicted price: spread"]]).all(axis=None)
-    held_out = predictions["predicted price: held out"]
-    assert (held_out == table["price"].notna()).all()
-    error = (predictions["predicted price"] - table["price"])[held_out].abs().mean()
+    estimate = predictions["predicted price"]
+    assert (predictions["low"] < predictions["high"]).all()
+    assert estimate.between(predictions["low"], predictions["high"]).mean() > 0.95
+    is_labeled = table["price"].notna()
+    assert (predictions["predicted price: held out"] == is_labeled).all()
+    error = (estimate - table["price"])[is_labeled].abs().mean()
     assert error < (table["price"] - table["price"].median()).abs().mean() / 2
+    inside = table["price"].between(predictions["low"], predictions["high"])[is_labeled]
+    assert 0.6 < inside.mean() <= 1
 
-    pd.testing.assert_frame_equal(run_again("ridge"), predictions)
-    folder = output_dir / "messy"
-    assert [path.name for path in folder.glob("*.csv")] == ["predictions.csv"]
+    to_label = pd.read_csv(folder / "label_next.csv")
+    assert to_label["price"].isna().all()
+    assert to_label["row"].nunique() == len(to_label) == 10
+    stored = load_model(folder / "model.dmls2r")
+    assert stored.card.n_labeled == is_labeled.sum()
+    features = read_table(messy, ["price"])
+    assert_allclose(stored.predict(features)[~is_labeled], estimate[~is_labeled])
+    assert_allclose(
+        stored.predict_interval(features)[~is_labeled], predictions.loc[~is_labeled, ["low", "high"]]
+    )
+
+    again, printed = run_again("ridge")
+    pd.testing.assert_frame_equal(again, predictions)
+    names = ["label_next.csv", "models.csv", "predictions.csv"]
+    assert sorted(path.name for path in folder.glob("*.csv")) == names
+    assert [path.name for path in folder.glob("*.dmls2r")] == ["model.dmls2r"]
+    lines = printed.splitlines()
+    start = next(place for place, line in enumerate(lines) if "absolute error of price to expect" in line)
+    shown = [line.removeprefix("->").split("  ")[0].strip() for line in map(str.strip, lines[start + 2 :])]
+    assert {"average", "DML-S2R", "step 1", "extra trees", "extra trees on pairs"} <= set(shown)
+    assert sum(line.startswith("->  ") for line in lines) == 1
+    assert f"Label these next: {folder / 'label_next.csv'}" in lines
     run_again("extra trees")
-    kept = pd.read_csv(folder / "predictions.earlier-1.csv")
-    pd.testing.assert_frame_equal(kept, predictions)
+    pd.testing.assert_frame_equal(pd.read_csv(folder / "predictions.earlier-1.csv"), predictions)
+    assert_allclose(
+        load_model(folder / "model.earlier-1.dmls2r").predict(features)[~is_labeled], estimate[~is_labeled]
+    )

@@ -29,6 +29,8 @@ from dmls2r_lite.data.preparing import make_preprocessor
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.parameters import ParameterError
 from dmls2r_lite.practice import packing, storing
+from dmls2r_lite.practice.averaging import AveragedRegressor
+from dmls2r_lite.practice.intervals import ConformalRegressor
 from dmls2r_lite.practice.storing import Card, load_model, save_model
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import MSSRRegressor
@@ -94,6 +96,8 @@ LOAD_ALL = """
 import sys
 from pathlib import Path
 import numpy as np, pandas as pd
+from dmls2r_lite.practice.averaging import AveragedRegressor
+from dmls2r_lite.practice.intervals import ConformalRegressor
 from dmls2r_lite.practice.storing import load_model
 X = pd.read_pickle("X.pickle")
 for path in Path(sys.argv[1]).glob("*.dmls2r"):
@@ -230,6 +234,28 @@ def test_without_a_preprocessor_columns_are_checked_too(saved, split):
 
 
 # Models of models
+
+
+def test_averages_with_intervals(table, tmp_path):
+    preprocessor = make_preprocessor(table).fit(table)
+    X, y = preprocessor.transform(table), pd.Series(np.sqrt(np.arange(60.0)))
+    y[30:] = np.nan
+    models = {
+        "ridge": Ridge(),
+        "trees": ExtraTreesRegressor(3),
+        "ours": DMLS2RRegressor(n_networks=2, **SMALL),
+    }
+    for normalizer, estimator in [("spread", AveragedRegressor(models, cv=3)), ("metric", models["ours"])]:
+        model = ConformalRegressor(estimator, cv=3, normalizer=normalizer, random_state=0).fit(X, y)
+        path = tmp_path / f"{normalizer}.dmls2r"
+        save_model(model, path, CARD, preprocessor=preprocessor)
+        stored = load_model(path)
+        assert_array_equal(stored.predict(table), model.predict(X))
+        assert_array_equal(stored.predict_interval(table), model.predict_interval(X, CARD.coverage))
+        assert_array_equal(stored.predict_interval(table, 0.5), model.predict_interval(X, 0.5))
+    too_much = Card("toy", "y", 30, 30, coverage=0.99)
+    with pytest.raises(ParameterError, match=r"model cannot be stored: .*coverage"):
+        save_model(model, tmp_path / "m", too_much, preprocessor=preprocessor)
 
 
 class Averaging(RegressorMixin, BaseEstimator):
@@ -625,6 +651,8 @@ import sys, warnings
 from pathlib import Path
 import numpy as np
 import pandas as pd
+from dmls2r_lite.practice.averaging import AveragedRegressor
+from dmls2r_lite.practice.intervals import ConformalRegressor
 from dmls2r_lite.practice.storing import load_model
 
 path, changed, seed = Path(sys.argv[1]), Path("changed"), int(sys.argv[2])

@@ -23,7 +23,7 @@ from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.study import benchmark
 from dmls2r_lite.study.benchmark import (
     AS_PUBLISHED,
-    KEY,
+    TRIALS,
     all_methods,
     control_arms,
     load_benchmark_dataset,
@@ -33,6 +33,7 @@ from dmls2r_lite.study.benchmark import (
 )
 from dmls2r_lite.study.trials import fit_with_seed, run_trial, run_trials
 
+KEY = list(TRIALS.key)
 FAST = ("median", "3-NN", "ridge")
 SECONDS = ["fit_seconds", "predict_seconds", "finished"]
 REPORT_SEEDS = range(100, 120)
@@ -278,7 +279,7 @@ def test_two_at_once(start, tmp_path):
     both = [start(folder), start(folder)]
     assert [process.wait() for process in both] == [0, 0]
     lines = lines_of(folder / "trials.csv")
-    assert {len(line.split(",")) for line in lines} == {len(benchmark.COLUMNS)}  # whole lines, not mixed
+    assert {len(line.split(",")) for line in lines} == {len(TRIALS.columns)}  # whole lines, not mixed
     assert len(read_trials(folder)) == 300
     assert {path.name for path in folder.iterdir()} == {"trials.csv"}
 

@@ -1,0 +1,248 @@
+"""The lowest error to be had: several models, weighted by their errors on labels left out."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin, clone, is_regressor
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ..base import SemiSupervisedRegressor
+from ..estimators import DMLS2RRegressor
+from ..interop import LabeledKFold
+from ..parameters import ParameterError, check_rules
+from ..rivals.plain import plain_models
+from ..rivals.twins import PairwiseDifferenceRegressor
+from ..study.trials import fit_with_seed, fit_without
+
+Models = Mapping[str, RegressorMixin] | Sequence[RegressorMixin | str]
+
+
+MAX_LABELS_IN_PAIRS = 100
+
+
+def default_models(n_labeled: int) -> dict[str, RegressorMixin]:
+    """What `AveragedRegressor` averages: six models that err in different ways.
+
+    Two networks of step 1, extra trees, extra trees on pairs (30 trees do where a prediction is a mean over
+    all anchors), a Gaussian process, ridge regression and three nearest neighbours, all with their own
+    scaling of features. Above 100 labels there are none on pairs, whose number grows with the square.
+    """
+    plain = plain_models()
+    models = {
+        "step 1": DMLS2RRegressor(schedule="pairwise_only", n_networks=2),
+        "extra trees": plain["extra trees"],
+        "extra trees on pairs": PairwiseDifferenceRegressor(ExtraTreesRegressor(30)),
+        "Gaussian process": plain["Gaussian process"],
+        "ridge": plain["ridge"],
+        "3-NN": plain["3-NN standardised"],
+    }
+    if n_labeled > MAX_LABELS_IN_PAIRS:
+        del models["extra trees on pairs"]
+    return models
+
+
+class AveragedRegressor(SemiSupervisedRegressor):
+    """The mean of several models, weighted by how well each predicts labels left out.
+
+    With few labels no model is the best on every table, and picking one by cross-validation picks its luck
+    too. A model's weight is proportional to exp(-sharpness N (e / min e - 1)): e is its mean absolute error
+    on held-out labels and N their number, so that more labels tell models apart more surely.
+
+    Parameters
+    ----------
+    models : mapping of str to regressor, or sequence of regressors or of import paths, optional
+        What to average; `default_models` if not given. An import path, such as
+        "tabicl.TabICLRegressor", names a class that needs no arguments. Models that take unlabeled rows
+        are given them, the others the labeled rows only.
+    sharpness : float, default=0.2
+        0 gives all models the same weight; the larger, the more the best one counts.
+    cv : int, default=5
+        Folds of the held-out errors; as many as there are labels, if these are fewer.
+    random_state : int, RandomState or None, default=None
+        Of the folds, and of every `random_state` that the models have.
+
+    Attributes
+    ----------
+    models_ : dict of str to regressor
+        Fitted on all labels.
+    weights_ : pandas.Series
+        Of each model; their sum is 1.
+    errors_ : pandas.Series
+        Mean absolute error of each model on held-out labels, in the target's unit.
+
+    Examples
+    --------
+    >>> from dmls2r_lite.data import load_dataset, split_dataset
+    >>> split = split_dataset(load_dataset("toy"), n_labeled=20, n_unlabeled=200, seed=0)
+    >>> average = AveragedRegressor(random_state=0).fit(split.X_train, split.y_train)
+    >>> average.weights_.index.tolist()
+    ['step 1', 'extra trees', 'extra trees on pairs', 'Gaussian process', 'ridge', '3-NN']
+    """
+
+    def __init__(
+        self,
+        models: Models | None = None,
+        *,
+        sharpness: float = 0.2,
+        cv: int = 5,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.models = models
+        self.sharpness = sharpness
+        self.cv = cv
+        self.random_state = random_state
+
+    def fit_without(
+        self, X: pd.DataFrame, y: pd.Series, folds: Sequence[np.ndarray], seeds: Sequence[int]
+    ) -> list[AveragedRegressor]:
+        """Fit copies, each with the targets of a fold hidden, and with weights from the other folds.
+
+        Each needs its models' errors on labels that are hidden too. If no label is in two folds of one seed,
+        and they are three or more, these are the other folds, and all copies share the models fitted without
+        two folds: n (n + 1) / 2 fits of a model for n folds, in place of n (cv + 1).
+
+        Parameters
+        ----------
+        X, y, folds, seeds
+            See `dmls2r_lite.study.trials.fit_without`.
+        """
+        check_rules(self.get_params(deep=False))
+        copies: dict[int, AveragedRegressor] = {}
+        for seed in dict.fromkeys(seeds):
+            places = [place for place, of_fold in enumerate(seeds) if of_fold == seed]
+            rows = np.concatenate([folds[place] for place in places])
+            if len(places) < 3 or len(np.unique(rows)) < len(rows):
+                for place in places:
+                    hidden = y.copy()
+                    hidden.iloc[folds[place]] = np.nan
+                    copies[place] = fit_with_seed(self, X, hidden, seed)
+                continue
+            of_seed = self._fit_sharing(X, y, [folds[place] for place in places], seed)
+            copies |= dict(zip(places, of_seed, strict=True))
+        return [copies[place] for place in range(len(folds))]
+
+    def _fit_sharing(
+        self, X: pd.DataFrame, y: pd.Series, folds: Sequence[np.ndarray], seed: int
+    ) -> list[AveragedRegressor]:
+        n = len(folds)
+        copies = [clone(self).set_params(random_state=seed) for _ in folds]
+        for copy in copies:
+            checked = copy._validate_training_set(X, y)
+        X, y = pd.DataFrame(checked[0]), pd.Series(checked[1])
+        members = self._members(int(y.notna().sum()))
+        with_labels = [number for number, fold in enumerate(folds) if len(fold)]
+        # What to hide for each copy, and for the errors that weight its models: one fold more.
+        sets = {frozenset({a, b} & set(with_labels)) for a in range(n) for b in with_labels}
+        sets |= {frozenset({a} & set(with_labels)) for a in range(n)}
+        to_hide = sorted(sets, key=sorted)
+        hidden = [np.concatenate([np.zeros(0, int), *(folds[number] for number in sorted(numbers))])
+                  for numbers in to_hide]  # fmt: skip
+        models: list[dict[str, RegressorMixin]] = [{} for _ in folds]
+        errors: list[dict[str, np.ndarray]] = [{} for _ in folds]
+        for name, member in members.items():
+            fitted = dict(zip(to_hide, fit_without(member, X, y, hidden, [seed] * len(hidden)), strict=True))
+            for a in range(n):
+                models[a][name] = fitted[frozenset({a} & set(with_labels))]
+                errors[a][name] = np.concatenate(
+                    [
+                        _errors(fitted[frozenset({a, b} & set(with_labels))], X, y, folds[b])
+                        for b in with_labels
+                        if b != a
+                    ]
+                )
+        for copy, of_copy, its_errors in zip(copies, models, errors, strict=True):
+            copy._combine(of_copy, its_errors)
+        return copies
+
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        n_labeled = int(np.isfinite(y).sum())
+        if n_labeled < 5:
+            raise ParameterError(f"y must hold at least 5 targets that are not NaN, got {n_labeled}")
+        members = self._members(n_labeled)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        rows, targets = pd.DataFrame(X), pd.Series(y)
+        dealt = LabeledKFold(min(self.cv, n_labeled), np.random.default_rng(seed)).split(rows, targets)
+        folds = [fold for _, fold in dealt]
+        errors, models = {}, {}
+        for name, member in members.items():
+            fitted = fit_without(member, rows, targets, folds, [seed] * len(folds))
+            errors[name] = np.concatenate(
+                [_errors(model, rows, targets, fold) for model, fold in zip(fitted, folds, strict=True)]
+            )
+            models[name] = fit_with_seed(member, rows, targets, seed)
+        self._combine(models, errors)
+
+    def _combine(self, models: dict[str, RegressorMixin], errors: Mapping[str, np.ndarray]) -> None:
+        """Keep fitted models, and weight them by their errors on held-out labels."""
+        self.models_ = models
+        self.errors_ = pd.Series({name: float(of_model.mean()) for name, of_model in errors.items()})
+        n = len(next(iter(errors.values())))
+        lowest = max(self.errors_.min(), np.finfo(float).tiny)  # where a model makes no error
+        weights = np.exp(-self.sharpness * n * (self.errors_ / lowest - 1).clip(upper=1e6))
+        self.weights_ = weights / weights.sum()
+
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        return self._each(X) @ self.weights_.to_numpy()
+
+    def _each(self, X: np.ndarray) -> np.ndarray:
+        return np.column_stack([model.predict(X) for model in self.models_.values()])
+
+    def predict_each(self, X: ArrayLike) -> np.ndarray:
+        """Estimates of each model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        numpy.ndarray of shape (n_samples, n_models)
+            In the target's unit, models in the order of `weights_`.
+        """
+        check_is_fitted(self)
+        return self._each(self._validate_rows(X))
+
+    def _members(self, n_labeled: int) -> dict[str, RegressorMixin]:
+        """The models by name, those with an import path made."""
+        given = default_models(n_labeled) if self.models is None else self.models
+        if isinstance(given, str) or not isinstance(given, Mapping | Sequence) or len(given) == 0:
+            raise ParameterError(
+                f"models must be a mapping of names to regressors, a sequence of them, or None, got {given!r}"
+            )
+        named = given.items() if isinstance(given, Mapping) else (("", one) for one in given)
+        members: dict[str, RegressorMixin] = {}
+        for name, one in named:
+            model = _import(one) if isinstance(one, str) else one
+            if isinstance(model, type) or not is_regressor(model):
+                raise ParameterError(f"models must hold regressors or import paths of them, got {one!r}")
+            plain = name = name or type(model).__name__
+            for number in itertools.count(2):  # two of a class
+                if name not in members:
+                    break
+                name = f"{plain} {number}"
+            members[name] = model
+        return members
+
+
+def _errors(model: RegressorMixin, X: pd.DataFrame, y: pd.Series, fold: np.ndarray) -> np.ndarray:
+    return np.abs(model.predict(X.iloc[fold]) - y.iloc[fold].to_numpy())
+
+
+def _import(path: str) -> RegressorMixin:
+    """An instance of the class with that import path."""
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(import_module(module), name)()
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        raise ParameterError(
+            f"models: {path!r} must be the import path of a regressor that needs no arguments, such as "
+            f"'sklearn.svm.SVR', but it could not be made: {error}"
+        ) from error

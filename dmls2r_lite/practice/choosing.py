@@ -1,0 +1,322 @@
+"""Which rows to label next: those that lower the uncertainty about all others the most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.linalg import cho_factor, cho_solve
+from scipy.spatial.distance import cdist
+from sklearn.utils import check_random_state
+
+from ..data.preparing import make_preprocessor
+from ..parameters import ParameterError, check_not_above, check_rules
+
+NOISE = 0.1  # variance of what a label adds to the Gaussian process, whose own variance is 1
+CLIP = 5.0  # standard deviations: what lies farther out counts as being there
+CHUNK = 2**14  # rows that are looked at together where there may be many
+
+
+def posterior_covariance(K: np.ndarray, labeled: ArrayLike) -> np.ndarray:
+    """What a Gaussian process still does not know about some rows when others are labeled.
+
+    Parameters
+    ----------
+    K : numpy.ndarray of shape (n, n)
+        Covariance of the rows before any label.
+    labeled : array-like of int
+        Positions of labeled rows. Their labels do not matter.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n, n)
+        ``K - K[:, L] (K[L, L] + NOISE I)^-1 K[L, :]``, a new array.
+    """
+    rows = np.asarray(labeled, dtype=int)
+    if len(rows) == 0:
+        return K.copy()
+    factor = cho_factor(K[np.ix_(rows, rows)] + NOISE * np.eye(len(rows)))
+    return K - K[:, rows] @ cho_solve(factor, K[rows])
+
+
+def variance_reduction(C: np.ndarray, at: ArrayLike | None = None) -> np.ndarray:
+    """By how much the variances of a Gaussian process fall in all if a row is labeled, for each row.
+
+    Parameters
+    ----------
+    C : numpy.ndarray of shape (n, n)
+        Covariance of the rows given the labels so far, see `posterior_covariance`.
+    at : array-like of int, optional
+        Positions of the rows whose variances count. Default: all.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n,)
+        ``sum over j of C[j, c]^2 / (C[c, c] + NOISE)`` for each row c.
+    """
+    counted = C if at is None else C[np.asarray(at, dtype=int)]
+    return np.einsum("jc,jc->c", counted, counted) / (C.diagonal() + NOISE)
+
+
+def choose_rows(
+    X: ArrayLike | pd.DataFrame,
+    n: int,
+    labeled: ArrayLike = (),
+    targets: ArrayLike | pd.DataFrame | None = None,
+    max_pool: int = 2000,
+    random_state: int | np.random.RandomState | None = None,
+) -> np.ndarray:
+    """Choose rows to label, before any label is known or beside those that are.
+
+    Greedy integrated variance reduction: one after the other, the row is chosen whose label would lower
+    the posterior variance of a Gaussian process the most, summed over all rows (`variance_reduction`). Of
+    the labels it needs none. Columns are standardised by the rows of X and clipped to five standard
+    deviations; the covariance of two rows is exp(-d / 2m), d the squared distance, m its median.
+
+    Parameters
+    ----------
+    X : array-like or pandas.DataFrame of shape (n_rows, n_columns)
+        All rows that could be labeled, and those that are. An array holds finite numbers; a frame may
+        have gaps, categories and dates, see `make_preprocessor`.
+    n : int
+        How many rows to choose.
+    labeled : array-like, default=()
+        Rows that have a label already: positions in X, or a boolean for each row.
+    targets : array-like or pandas.DataFrame of shape (n_targets, n_columns), optional
+        Rows to estimate, if they are known: their variances count in place of those of X.
+    max_pool : int, default=2000
+        Above so many rows without a label a random draw of so many is chosen from, with the variances
+        of drawn rows only. Of `targets`, too, at most so many count.
+    random_state : int, RandomState or None, default=None
+        Of the draws. Where none is needed, the choice is always the same.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n,)
+        Positions in X, in the order of choice: the first of them are the choice for a smaller n.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is of the wrong type or out of range.
+
+    Notes
+    -----
+    Time and memory grow with the square of `max_pool` and of the number of labeled rows, not with the
+    number of rows.
+
+    References
+    ----------
+    Cohn, Ghahramani, Jordan (1996): Active learning with statistical models. J. Artif. Intell. Res. 4.
+
+    Examples
+    --------
+    >>> choose_rows([[0.0], [1.0], [2.0], [3.0], [4.0]], n=3)
+    array([2, 4, 0])
+    """
+    check_rules({"n": n, "max_pool": max_pool})
+    table = _check_table("X", X)
+    is_labeled = _check_labeled(labeled, len(table))
+    n_free = int((~is_labeled).sum())
+    if n_free == 0:
+        raise ParameterError(f"labeled must leave a row to choose, got all {len(table)}")
+    check_not_above("n", n, n_free, "the number of rows without a label")
+    if max_pool < n:
+        raise ParameterError(f"max_pool must be n, {n}, or more, got {max_pool}")
+    random = check_random_state(random_state)
+    pool = _draw(~is_labeled, max_pool, random)
+    space = Space(table, pool)
+    rows = np.concatenate([pool, np.setdiff1d(np.flatnonzero(is_labeled), pool)])
+    Z, counted = space.place(_take(table, rows)), np.arange(len(pool))
+    if targets is not None:
+        others = _check_targets(targets, table)
+        others = _take(others, _draw(np.ones(len(others), dtype=bool), max_pool, random))
+        counted = len(rows) + np.arange(len(others))
+        Z = np.vstack([Z, space.place(others)])
+    C = space.covariance(Z, Z)
+    C = posterior_covariance(C, np.flatnonzero(is_labeled[rows]))
+    is_free = np.zeros(len(C), dtype=bool)
+    is_free[: len(rows)] = ~is_labeled[rows]
+    chosen = []
+    for _ in range(n):
+        scores = np.where(is_free, variance_reduction(C, counted), -np.inf)
+        best = int(scores.argmax())
+        chosen.append(rows[best])
+        is_free[best] = False
+        C -= np.outer(C[:, best], C[best] / (C[best, best] + NOISE))
+    return np.array(chosen)
+
+
+def posterior_sd(
+    X: ArrayLike | pd.DataFrame,
+    labeled: ArrayLike,
+    at: ArrayLike | None = None,
+    max_pool: int = 2000,
+    random_state: int | np.random.RandomState | None = None,
+) -> np.ndarray:
+    """How unsure the Gaussian process of `choose_rows` is about rows, without looking at any label.
+
+    Parameters
+    ----------
+    X : array-like or pandas.DataFrame of shape (n_rows, n_columns)
+        See `choose_rows`.
+    labeled : array-like
+        Rows whose labels it has: positions in X, or a boolean for each row.
+    at : array-like, optional
+        Rows to be unsure about, likewise, in the order of the result. Default: all.
+    max_pool, random_state
+        See `choose_rows`: above so many rows, a draw of them says how columns are scaled.
+
+    Returns
+    -------
+    numpy.ndarray
+        The standard deviation of a label at these rows, from sqrt(NOISE) to sqrt(1 + NOISE).
+
+    Raises
+    ------
+    ParameterError
+        If an argument is of the wrong type or out of range.
+    """
+    check_rules({"max_pool": max_pool})
+    table = _check_table("X", X)
+    is_labeled = _check_labeled(labeled, len(table))
+    wanted = np.arange(len(table)) if at is None else _check_positions("at", at, len(table))
+    space = Space(table, _draw(~is_labeled, max_pool, check_random_state(random_state)))
+    rows = np.flatnonzero(is_labeled)
+    Z = space.place(_take(table, rows))
+    factor = cho_factor(space.covariance(Z, Z) + NOISE * np.eye(len(rows))) if len(rows) else None
+    variances = np.ones(len(wanted))
+    for part in _chunks(len(wanted)):
+        if factor is not None:
+            K = space.covariance(Z, space.place(_take(table, wanted[part])))
+            variances[part] -= np.einsum("lj,lj->j", K, cho_solve(factor, K))
+    return np.sqrt(variances + NOISE)
+
+
+class Space:
+    """Where rows lie: as numbers, standardised and clipped by the rows of a pool; and how alike they are."""
+
+    def __init__(self, table: np.ndarray | pd.DataFrame, pool: np.ndarray) -> None:
+        rows = _take(table, pool)
+        self.preprocessor = make_preprocessor(rows).fit(rows) if isinstance(rows, pd.DataFrame) else None
+        values = self._numbers(rows)
+        if values.shape[1] == 0:
+            raise ParameterError("X must have a column that can be used, got none but empty or equal ones")
+        self.largest = np.abs(values).max(axis=0)  # else the squares of huge values overflow
+        self.largest[self.largest == 0] = 1
+        values = values / self.largest
+        self.mean, self.scale = values.mean(axis=0), values.std(axis=0)
+        self.scale[values.max(axis=0) == values.min(axis=0)] = 1
+        Z = self.place(rows)
+        squared = cdist(Z, Z, "sqeuclidean")
+        self.width = float(np.median(squared[squared > 0])) if squared.any() else 1.0
+
+    def place(self, rows: np.ndarray | pd.DataFrame) -> np.ndarray:
+        with np.errstate(over="ignore"):  # of rows that are far outside of the pool
+            Z = (self._numbers(rows) / self.largest - self.mean) / self.scale
+        return Z.clip(-CLIP, CLIP)
+
+    def covariance(self, Z: np.ndarray, other: np.ndarray) -> np.ndarray:
+        return np.exp(cdist(Z, other, "sqeuclidean") / (-2 * self.width))
+
+    def _numbers(self, rows: np.ndarray | pd.DataFrame) -> np.ndarray:
+        if self.preprocessor is not None:
+            rows = self.preprocessor.transform(rows)
+        return np.asarray(rows, dtype=float, order="C")  # sums round by the order in memory
+
+
+def _draw(is_free: np.ndarray, max_pool: int, random: np.random.RandomState) -> np.ndarray:
+    """Positions of all rows, or of a random draw of them that holds `max_pool` that are free."""
+    if is_free.sum() <= max_pool:
+        return np.arange(len(is_free))
+    order = random.permutation(len(is_free))
+    end = np.searchsorted(is_free[order].cumsum(), max_pool) + 1
+    return np.sort(order[:end])
+
+
+def _take(table: np.ndarray | pd.DataFrame, rows: np.ndarray) -> np.ndarray | pd.DataFrame:
+    return table.iloc[rows] if isinstance(table, pd.DataFrame) else table[rows]
+
+
+def _chunks(n_rows: int) -> Iterator[slice]:
+    return (slice(start, start + CHUNK) for start in range(0, n_rows, CHUNK))
+
+
+def _check_table(name: str, table: Any) -> np.ndarray | pd.DataFrame:
+    """An array of finite numbers or a frame, with rows and columns."""
+    if isinstance(table, pd.DataFrame):
+        names = table.columns.map(str)  # scikit-learn asks for texts
+        if not names.is_unique:
+            raise ParameterError(
+                f"{name} must have columns of different names, got {names[names.duplicated()][0]!r} twice"
+            )
+        table = table.set_axis(names, axis=1)
+    else:
+        table = np.asarray(table)
+        if table.dtype.kind not in "biuf":
+            try:
+                table = table.astype(float)
+            except (TypeError, ValueError) as error:
+                raise ParameterError(f"{name} must hold numbers, or be a data frame: {error}") from error
+    if table.ndim != 2 or 0 in table.shape:
+        raise ParameterError(f"{name} must have rows and columns, got shape {table.shape}")
+    numbers = table.select_dtypes("number") if isinstance(table, pd.DataFrame) else table
+    for part in _chunks(len(table)):
+        values = np.asarray(numbers[part], dtype=float)
+        wrong = np.isinf(values) if isinstance(table, pd.DataFrame) else ~np.isfinite(values)
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0]
+            raise ParameterError(
+                f"{name} must be finite (gaps are allowed in a data frame), got {values[row, column]} "
+                f"in row {part.start + row}, column {column}"
+            )
+    return table
+
+
+def _check_targets(targets: Any, table: np.ndarray | pd.DataFrame) -> np.ndarray | pd.DataFrame:
+    """Rows with the columns of X, in their order."""
+    targets = _check_table("targets", targets)
+    if isinstance(table, pd.DataFrame) and isinstance(targets, pd.DataFrame):
+        missing = [column for column in table.columns if column not in targets.columns]
+        if missing:
+            raise ParameterError(
+                f"targets must have the columns of X, got none named {', '.join(map(str, missing))}"
+            )
+        return targets[table.columns]
+    if isinstance(table, pd.DataFrame) or isinstance(targets, pd.DataFrame):
+        raise ParameterError("targets must be a data frame where X is one, and an array where it is none")
+    if targets.shape[1] != table.shape[1]:
+        raise ParameterError(
+            f"targets must have the columns of X, {table.shape[1]}, got {targets.shape[1]} columns"
+        )
+    return targets
+
+
+def _check_labeled(labeled: Any, n_rows: int) -> np.ndarray:
+    """Whether a row is labeled, for each."""
+    is_labeled = np.zeros(n_rows, dtype=bool)
+    is_labeled[_check_positions("labeled", labeled, n_rows)] = True
+    return is_labeled
+
+
+def _check_positions(name: str, positions: Any, n_rows: int) -> np.ndarray:
+    """Positions of rows, which may be given as a boolean for each row."""
+    given = np.asarray(positions)
+    if given.size == 0 and given.ndim == 1:
+        return np.zeros(0, dtype=int)
+    if given.ndim != 1 or given.dtype.kind not in "biu":
+        raise ParameterError(f"{name} must hold positions of rows or a boolean for each, got {positions!r}")
+    if given.dtype == bool:
+        if len(given) != n_rows:
+            raise ParameterError(f"{name} must hold {n_rows} booleans, one for each row, got {len(given)}")
+        return np.flatnonzero(given)
+    outside = given[(given < 0) | (given >= n_rows)]
+    if len(outside):
+        raise ParameterError(f"{name} must hold positions from 0 to {n_rows - 1}, got {outside[0]}")
+    values, counts = np.unique(given, return_counts=True)
+    if counts.max() > 1:
+        raise ParameterError(f"{name} must hold each position once, got {values[counts.argmax()]} twice")
+    return given.astype(int)

@@ -1,0 +1,205 @@
+"""How wrong a model will be: its errors on labels left out, and when they speak for the other rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length
+
+from ..parameters import ParameterError, check_rules
+from ..study.trials import predict_held_out
+from .choosing import Space, posterior_sd
+
+N_PERMUTATIONS = 999
+MAX_POOL = 2000
+LEVEL = 0.05  # at which labeled rows are said to look unlike the others
+
+
+@dataclass(frozen=True)
+class ExpectedError:
+    """What `cross_val_error` finds out. All errors are absolute and in the target's unit.
+
+    Attributes
+    ----------
+    mean : float
+        Expected absolute error on rows of the pool: `plain`, or corrected for chosen rows.
+    spread : float
+        Standard error of `mean` over the labeled rows.
+    plain : float
+        Mean of `held_out["error"]`.
+    held_out : pandas.DataFrame
+        A row per repeat and labeled row, see `dmls2r_lite.study.trials.predict_held_out`, and its `error`.
+    p_alike : float
+        Of the permutation test whether labeled rows and pool look like draws from one table; NaN without
+        a pool. After a choice of rows it is small, and should be.
+    notice : str
+        What to look out for, in words; empty if there is nothing.
+    """
+
+    mean: float
+    spread: float
+    plain: float
+    held_out: pd.DataFrame = field(repr=False)
+    p_alike: float
+    notice: str
+
+
+def cross_val_error(
+    model: RegressorMixin,
+    X: ArrayLike | pd.DataFrame,
+    y: ArrayLike,
+    cv: int = 5,
+    pool: ArrayLike | pd.DataFrame | None = None,
+    chosen: bool = False,
+    groups: ArrayLike | None = None,
+    n_repeats: int = 1,
+    random_state: int | np.random.RandomState | None = None,
+) -> ExpectedError:
+    """Estimate a model's error from the labels that are there.
+
+    The labeled rows are dealt into folds. The targets of a fold are hidden, the model is fitted on all
+    other labels, and predicts the fold. Unlabeled rows stay in every training set.
+
+    Parameters
+    ----------
+    model : regressor
+        Is cloned, never fitted. If it takes no unlabeled rows it is given the labeled ones.
+    X : array-like or pandas.DataFrame of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+        NaN for an unlabeled row; 3 other values at least.
+    cv : int, default=5
+        Folds, 2 or more; as many as there are labels, if these are fewer.
+    pool : array-like or pandas.DataFrame, optional
+        Rows that the error is wanted for, with the columns of X. Default: the unlabeled rows of X.
+    chosen : bool, default=False
+        Whether the labeled rows were chosen, by `choose_rows` or anything else that spreads them out. They
+        are then farther from each other than other rows are from them, and held-out errors too large; they
+        are corrected, see Notes.
+    groups : array-like of shape (n_samples,), optional
+        Rows of one group (a patient, batch or site) are hidden together.
+    n_repeats : int, default=1
+        Repeats with other folds, whose errors are averaged.
+    random_state : int, RandomState or None, default=None
+        Of the folds, and of every `random_state` that the model has.
+
+    Returns
+    -------
+    ExpectedError
+
+    Raises
+    ------
+    ParameterError
+        If an argument is out of range, or there is no pool where one is needed.
+
+    Notes
+    -----
+    The correction weights the held-out error of a label by the number of pool rows nearest to it, and
+    multiplies by the ratio of how unsure a Gaussian process is about the pool, given all labels, and about
+    the labels (weighted likewise), each given those of the other folds (`posterior_sd`).
+    """
+    check_rules({"cv": cv, "chosen": chosen, "n_repeats": n_repeats}, at_least={"n_repeats": 1})
+    frame, targets = _checked(X, y)
+    is_labeled = targets.notna().to_numpy()
+    if is_labeled.sum() < 3:
+        raise ParameterError(f"y must hold at least 3 targets that are not NaN, got {is_labeled.sum()}")
+    others = frame[~is_labeled] if pool is None else _frame(pool)
+    if chosen and len(others) == 0:
+        raise ParameterError("with chosen=True there must be unlabeled rows in X, or a pool; got none")
+    random = check_random_state(random_state)
+    seed = int(random.randint(2**31 - 1))
+    held_out = predict_held_out(frame, targets, {"model": model}, n_repeats, seed, cv, groups=groups)
+    held_out = held_out.drop(columns="method")
+    held_out["error"] = (held_out["prediction"] - held_out["target"]).abs()
+    of_row = held_out.groupby("row")["error"].mean()  # in the order of the rows
+    errors = of_row.to_numpy()
+    plain = mean = float(errors.mean())
+    spread = float(errors.std(ddof=1) / np.sqrt(len(errors)))
+    p_alike, notice = np.nan, ""
+    if len(others):
+        if len(others) > MAX_POOL:
+            others = others.iloc[random.permutation(len(others))[:MAX_POOL]]
+        labeled = frame[is_labeled]
+        p_alike = _permutation_p(labeled, others, random)
+        if chosen:
+            first = held_out[held_out["repeat"] == 0]
+            fold = pd.Series(first["fold"].to_numpy(), first["row"]).loc[of_row.index]
+            mean, spread = correct_for_choice(errors, fold.to_numpy(), labeled, others)
+        elif p_alike < LEVEL:
+            notice = (
+                f"The labeled rows look unlike the others (permutation test, p = {p_alike:.2g}): the error "
+                "on rows unlike them can be far larger than this."
+            )
+    return ExpectedError(mean, spread, plain, held_out, p_alike, notice)
+
+
+def correct_for_choice(
+    errors: np.ndarray, fold: np.ndarray, X_labeled: pd.DataFrame, X_pool: pd.DataFrame
+) -> tuple[float, float]:
+    """Expected error on rows of a pool, from held-out errors of labels that were chosen to spread out.
+
+    Parameters
+    ----------
+    errors : numpy.ndarray of shape (n_labeled,)
+        Absolute errors of labels left out.
+    fold : numpy.ndarray of int, shape (n_labeled,)
+        Which of them were left out together.
+    X_labeled, X_pool : pandas.DataFrame
+        Labeled rows in the order of `errors`, and rows without a label.
+
+    Returns
+    -------
+    mean, standard_error : float
+        See the Notes of `cross_val_error`.
+    """
+    n = len(errors)
+    rows = pd.concat([X_labeled, X_pool], ignore_index=True)
+    labels, pool = np.arange(n), np.arange(n, len(rows))
+    space = Space(rows, pool)
+    nearest = space.covariance(space.place(rows[:n]), space.place(rows[n:])).argmax(axis=0)
+    weights = np.bincount(nearest, minlength=n) / len(nearest)
+    unsure = np.empty(n)
+    for number in np.unique(fold):
+        unsure[fold == number] = posterior_sd(rows, labels[fold != number], at=labels[fold == number])
+    factor = posterior_sd(rows, labels, at=pool).mean() / (weights @ unsure)
+    weighted = weights @ errors
+    return float(weighted * factor), float(np.sqrt(weights**2 @ (errors - weighted) ** 2) * factor)
+
+
+def _frame(X: ArrayLike | pd.DataFrame) -> pd.DataFrame:
+    """A frame without an index of its own, so that a row is a position."""
+    return X.reset_index(drop=True) if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+
+
+def _checked(X: ArrayLike | pd.DataFrame, y: ArrayLike) -> tuple[pd.DataFrame, pd.Series]:
+    frame, targets = _frame(X), pd.Series(np.asarray(y, dtype=float).ravel())
+    check_consistent_length(frame, targets)
+    return frame, targets
+
+
+def _permutation_p(labeled: pd.DataFrame, others: pd.DataFrame, random: np.random.RandomState) -> float:
+    """Whether labeled rows look like the others: the maximum mean discrepancy against its permutations.
+
+    References
+    ----------
+    Gretton et al. (2012): A kernel two-sample test. J. Mach. Learn. Res. 13.
+    """
+    rows, n_labeled = pd.concat([labeled, others], ignore_index=True), len(labeled)
+    n = len(rows)
+    space = Space(rows, np.arange(n))
+    Z = space.place(rows)
+    K = space.covariance(Z, Z)
+    order = random.random_sample((N_PERMUTATIONS + 1, n)).argpartition(n_labeled, axis=1)[:, :n_labeled]
+    order[0] = np.arange(n_labeled)
+    is_first = np.zeros((n, N_PERMUTATIONS + 1))
+    is_first[order.T, np.arange(N_PERMUTATIONS + 1)] = 1
+    of_first, total = K.sum(axis=0) @ is_first, K.sum()
+    within = np.einsum("ip,ip->p", is_first, K @ is_first)
+    across, rest = of_first - within, total - 2 * of_first + within
+    m = n - n_labeled
+    discrepancy = within / n_labeled**2 - 2 * across / (n_labeled * m) + rest / m**2
+    return float((discrepancy >= discrepancy[0] - 1e-12).mean())

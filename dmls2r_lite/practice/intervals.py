@@ -1,0 +1,346 @@
+"""Between which values a target lies, with a promise that does not depend on the model being right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from sklearn.base import MetaEstimatorMixin, RegressorMixin
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from ..base import SemiSupervisedRegressor
+from ..interop import LabeledKFold
+from ..parameters import ParameterError, check_rules
+from ..study.trials import fit_without
+
+MAX_VALUES = 2**22  # of rows times labels that are looked at together
+MAX_ROWS = 2000  # by which a difficulty is scaled
+
+Normalizer = Literal["spread", "metric"]
+
+
+class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
+    """Intervals around the estimates of any regressor, from its errors on labels left out (CV+).
+
+    Labels are dealt into folds, and a copy of the regressor is fitted without each fold. The interval of a
+    new row x is made of what each label i says: the estimate for x of the copy that has not seen i, plus and
+    minus the error of that copy at i. If labeled and new rows are exchangeable (drawn alike), the interval
+    holds the target with a probability of at least 1 - 2 (1 - coverage) - a term that falls with N, and
+    in practice of about `coverage`, whatever the model. Labels that were chosen, or come from one corner
+    of the table, are not drawn alike.
+
+    Parameters
+    ----------
+    estimator : regressor
+        Is cloned, never fitted. If it takes no unlabeled rows it is given the labeled ones.
+    cv : int, default=5
+        Folds; as many as there are labels, if these are fewer (the jackknife+).
+    normalizer : {None, "spread", "metric"}, default=None
+        What makes intervals wider for some rows than for others: errors are divided by a row's
+        `difficulty` and multiplied by the new row's. None: all errors count alike.
+    random_state : int, RandomState or None, default=None
+        Of the folds, and of every `random_state` that the regressor has.
+
+    Attributes
+    ----------
+    estimator_ : regressor
+        Fitted on all labels; `predict` is its.
+    fold_estimators_ : list of regressor
+        Each fitted without a fold.
+    fold_ : numpy.ndarray of int, shape (n_labeled,)
+        The fold of each label.
+    held_out_ : numpy.ndarray of shape (n_labeled,)
+        Estimate for each labeled row by the copy that has not seen its label.
+    errors_ : numpy.ndarray of shape (n_labeled,)
+        Absolute errors of these, in the target's unit; with a normalizer divided by difficulty.
+
+    References
+    ----------
+    Barber, Candes, Ramdas, Tibshirani (2021): Predictive inference with the jackknife+. Ann. Statist. 49.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import RidgeCV
+    >>> from dmls2r_lite.data import load_dataset, split_dataset
+    >>> split = split_dataset(load_dataset("toy"), n_labeled=20, n_unlabeled=200, seed=0)
+    >>> model = ConformalRegressor(RidgeCV(), random_state=0).fit(split.X_train, split.y_train)
+    >>> model.predict_interval(split.X_test, coverage=0.8).shape
+    (180, 2)
+    """
+
+    def __init__(
+        self,
+        estimator: RegressorMixin,
+        cv: int = 5,
+        normalizer: Normalizer | None = None,
+        *,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.cv = cv
+        self.normalizer = normalizer
+        self.random_state = random_state
+
+    def fit(
+        self, X: ArrayLike | pd.DataFrame, y: ArrayLike, groups: ArrayLike | None = None
+    ) -> ConformalRegressor:
+        """Fit the regressor on all labels, and a copy without each fold.
+
+        Parameters
+        ----------
+        X : array-like or pandas.DataFrame of shape (n_samples, n_features)
+            As the regressor takes it.
+        y : array-like of shape (n_samples,)
+            Targets, NaN for an unlabeled row; 3 numbers at least.
+        groups : array-like of shape (n_samples,), optional
+            Rows of one group are left out together, so that the promise is about new groups.
+
+        Returns
+        -------
+        ConformalRegressor
+            Itself.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of range, or there are too few labels or groups.
+        """
+        check_rules(self.get_params(deep=False))
+        rows, targets = _frame(X), column_or_1d(np.asarray(y, dtype=float))
+        if len(rows) != len(targets):
+            raise ParameterError(f"X and y must be as long, got {len(rows)} and {len(targets)}")
+        labeled = np.flatnonzero(np.isfinite(targets))
+        if len(labeled) < 3 or np.isinf(targets).any():
+            raise ParameterError(f"y must hold at least 3 finite targets and else NaN, got {len(labeled)}")
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        dealt = LabeledKFold(min(self.cv, len(labeled)), np.random.default_rng(seed))
+        folds = [fold for _, fold in dealt.split(rows, targets, groups)]
+        y_series = pd.Series(targets, index=rows.index)
+        none = np.zeros(0, dtype=int)
+        models = fit_without(self.estimator, rows, y_series, [*folds, none], [seed] * (len(folds) + 1))
+        *self.fold_estimators_, self.estimator_ = models
+        self.n_features_in_ = rows.shape[1]
+        if all(isinstance(name, str) for name in rows):
+            self.feature_names_in_ = np.array(rows.columns, dtype=object)
+        self.fold_, self.held_out_ = np.empty(len(labeled), dtype=int), np.empty(len(labeled))
+        self._labeled_rows, self._difficulty_added = rows.iloc[labeled], np.zeros(len(folds))
+        some = rows.iloc[:: -(-len(rows) // MAX_ROWS)]
+        for number, (fold, model) in enumerate(zip(folds, self.fold_estimators_, strict=True)):
+            places = np.searchsorted(labeled, fold)
+            self.fold_[places] = number
+            self.held_out_[places] = model.predict(rows.iloc[fold])
+        self.errors_ = np.abs(self.held_out_ - targets[labeled])
+        if self.normalizer is not None:
+            for number, fold in enumerate(folds):
+                # Half as difficult as usual is the least: else where models agree by chance an error is huge.
+                self._difficulty_added[number] = self._difficulty(number, some).mean()
+                self.errors_[self.fold_ == number] /= self._difficulty(number, rows.iloc[fold])
+        return self
+
+    def predict(self, X: ArrayLike | pd.DataFrame) -> np.ndarray:
+        """Estimates of the regressor that was fitted on all labels.
+
+        Parameters
+        ----------
+        X : array-like or pandas.DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        numpy.ndarray of shape (n_samples,)
+            In the target's unit.
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict(self._rows(X))
+
+    def predict_interval(self, X: ArrayLike | pd.DataFrame, coverage: float = 0.8) -> np.ndarray:
+        """Between which values the targets lie.
+
+        Parameters
+        ----------
+        X : array-like or pandas.DataFrame of shape (n_samples, n_features)
+        coverage : float, default=0.8
+            Share of rows whose target the interval is to hold.
+
+        Returns
+        -------
+        numpy.ndarray of shape (n_samples, 2)
+            Lower and upper bounds, in the target's unit.
+
+        Raises
+        ------
+        ParameterError
+            If there are too few labels for that coverage: N must be 1 / (1 - coverage) - 1 or more.
+        """
+        check_is_fitted(self)
+        check_rules({"coverage": coverage})
+        n = len(self.errors_)
+        rank = rank_of_bound(n, coverage)
+        rows = self._rows(X)
+        bounds = np.empty((len(rows), 2))
+        for part in _blocks(len(rows), max(1, MAX_VALUES // n)):
+            block = rows.iloc[part]
+            estimates = np.column_stack([model.predict(block) for model in self.fold_estimators_])
+            widths = self.errors_
+            if self.normalizer is not None:
+                of_folds = [self._difficulty(number, block) for number in range(estimates.shape[1])]
+                widths = np.column_stack(of_folds)[:, self.fold_] * widths
+            centres = estimates[:, self.fold_]
+            bounds[part, 0] = np.partition(centres - widths, rank - 1, axis=1)[:, rank - 1]
+            bounds[part, 1] = np.partition(centres + widths, n - rank, axis=1)[:, n - rank]
+        return np.sort(bounds, axis=1)  # at small coverages they may cross
+
+    def _rows(self, X: ArrayLike | pd.DataFrame) -> pd.DataFrame:
+        """Rows as the regressors know them: an array's columns get the names that they had in `fit`."""
+        rows = _frame(X)
+        if rows.shape[1] != self.n_features_in_:
+            raise ParameterError(
+                f"X must have the {self.n_features_in_} columns of those in fit, got {rows.shape[1]}"
+            )
+        names = getattr(self, "feature_names_in_", rows.columns)
+        return rows if isinstance(X, pd.DataFrame) else rows.set_axis(names, axis=1)
+
+    def _difficulty(self, number: int, rows: pd.DataFrame) -> np.ndarray:
+        model = self.fold_estimators_[number]
+        if self.normalizer == "spread":
+            values = spread(model, rows)
+        else:
+            values = metric_distance(model, rows, self._labeled_rows[self.fold_ != number])
+        return values + self._difficulty_added[number]
+
+
+def rank_of_bound(n: int, coverage: float) -> int:
+    """Which of N sorted bounds is the limit, counted from outside; an error if there is none."""
+    rank = math.floor((1 - coverage) * (n + 1) + 1e-9)
+    if rank < 1:
+        needed = math.ceil(1 / (1 - coverage) - 1 - 1e-9)
+        raise ParameterError(
+            f"coverage must not exceed N / (N + 1), {n / (n + 1):.3g} with {n} labels, got {coverage}: that "
+            f"takes {needed} labels"
+        )
+    return rank
+
+
+def held_out_coverage(errors: np.ndarray, fold: np.ndarray, coverage: float = 0.8) -> float:
+    """How many labels lie within what the errors of other folds allow: a look at coverage without more rows.
+
+    Parameters
+    ----------
+    errors : numpy.ndarray of shape (n_labeled,)
+        Absolute errors of labels left out.
+    fold : numpy.ndarray of int, shape (n_labeled,)
+        Which of them were left out together.
+    coverage : float, default=0.8
+
+    Returns
+    -------
+    float
+        A share of labels. With few of them it is coarse: one label of 20 is 5 %.
+
+    Raises
+    ------
+    ParameterError
+        If the other folds have too few labels for that coverage.
+    """
+    within = np.empty(len(errors), dtype=bool)
+    for number in np.unique(fold):
+        others = np.sort(errors[fold != number])
+        limit = others[len(others) - rank_of_bound(len(others), coverage)]
+        within[fold == number] = errors[fold == number] <= limit
+    return float(within.mean())
+
+
+def spread(model: RegressorMixin, X: pd.DataFrame) -> np.ndarray:
+    """How far the parts of a model disagree: the standard deviation of their estimates, for each row.
+
+    Parts are the trees of a forest, the anchors of `PairwiseDifferenceRegressor`, the networks of
+    `DMLS2RRegressor`, the models of `AveragedRegressor`; a Gaussian process has a standard deviation of its
+    own.
+
+    Parameters
+    ----------
+    model : regressor
+        Fitted; a pipeline may end in it.
+    X : pandas.DataFrame of shape (n_samples, n_features)
+
+    Returns
+    -------
+    numpy.ndarray of shape (n_samples,)
+        In the target's unit.
+
+    Raises
+    ------
+    ParameterError
+        If the model has no parts.
+    """
+    model, rows = _last_step(model, X)
+    if hasattr(model, "predict_each"):
+        each = model.predict_each(rows)
+        if each.shape[1] < 2:
+            raise ParameterError("normalizer='spread' must have several networks or labels, got one")
+        weights = getattr(model, "weights_", None)
+        weights = None if weights is None else weights.to_numpy()
+        mean = np.average(each, axis=1, weights=weights)
+        return np.sqrt(np.average((each - mean[:, None]) ** 2, axis=1, weights=weights))
+    if hasattr(model, "kernel_"):
+        return model.predict(rows, return_std=True)[1]
+    if len(parts := getattr(model, "estimators_", [])) > 1:
+        values = np.asarray(rows, dtype=float)  # of which trees know no names
+        return np.std([part.predict(values) for part in parts], axis=0)
+    raise ParameterError(
+        f"normalizer='spread' must have a model of several parts (a forest, pairs, networks or an average), "
+        f"got {type(model).__name__}"
+    )
+
+
+def metric_distance(model: RegressorMixin, X: pd.DataFrame, X_labeled: pd.DataFrame) -> np.ndarray:
+    """How far rows are from labeled ones in the metric space: mean distance to the three nearest.
+
+    Parameters
+    ----------
+    model : DMLS2RRegressor or another with `transform`
+        Fitted; a pipeline may end in it.
+    X : pandas.DataFrame of shape (n_samples, n_features)
+    X_labeled : pandas.DataFrame of shape (n_labeled, n_features)
+
+    Returns
+    -------
+    numpy.ndarray of shape (n_samples,)
+
+    Raises
+    ------
+    ParameterError
+        If the model has no metric space.
+    """
+    last, rows = _last_step(model, X)
+    if not hasattr(last, "transform"):
+        raise ParameterError(
+            f"normalizer='metric' must have a model with a metric space, such as DMLS2RRegressor, got "
+            f"{type(last).__name__}"
+        )
+    labeled = last.transform(_last_step(model, X_labeled)[1])
+    nearest = NearestNeighbors(n_neighbors=min(3, len(labeled))).fit(labeled)
+    return nearest.kneighbors(last.transform(rows))[0].mean(axis=1)
+
+
+def _last_step(model: RegressorMixin, X: pd.DataFrame) -> tuple[RegressorMixin, pd.DataFrame | np.ndarray]:
+    """The model that estimates, and the rows as the steps before give them to it."""
+    while hasattr(model, "steps"):
+        for _, step in model.steps[:-1]:
+            if step not in (None, "passthrough"):
+                X = step.transform(X)
+        model = model.steps[-1][1]
+    return model, X
+
+
+def _blocks(n_rows: int, size: int) -> Iterator[slice]:
+    return (slice(start, start + size) for start in range(0, n_rows, size))
+
+
+def _frame(X: ArrayLike | pd.DataFrame) -> pd.DataFrame:
+    return X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
