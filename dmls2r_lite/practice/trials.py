@@ -50,7 +50,7 @@ FEW_LABELS = TrialTable(
 RANDOM, CHOSEN = "random", "chosen"
 SPACES = ("input space", "metric space", "untrained space")
 WANTED = tuple(
-    f"{how}, {which}" for which in ("a third", "20 near") for how in ("random", "chosen", "targets")
+    f"{how} ({which})" for which in ("a third", "20 near") for how in ("random", "chosen", "targets")
 )
 CHOICES = (RANDOM, CHOSEN, "k-means", *SPACES, *WANTED)
 
