@@ -224,13 +224,8 @@ def _decode(path: Path, content: bytes) -> str:
 
 def _find_rows(path: Path, text: str, separator: str, quote: str) -> list[int]:
     """The lines, from 1, in which the rows below the names start; ValueError if it is no table."""
-    rows = csv.reader(
-        io.StringIO(text, newline=None),
-        delimiter=separator,
-        quotechar=quote,
-        skipinitialspace=True,
-        strict=True,
-    )
+    source = io.StringIO(text, newline=None)
+    rows = csv.reader(source, delimiter=separator, quotechar=quote, skipinitialspace=True, strict=True)
     lines = []
     try:
         header = next(filter(None, rows), [])  # without lines that are empty
@@ -257,13 +252,9 @@ def _parse_csv(path: Path, content: bytes, as_text: bool = False) -> pd.DataFram
 
     def parse(**options: Any) -> pd.DataFrame:
         try:
+            source = io.StringIO(text)
             return pd.read_csv(
-                io.StringIO(text),
-                sep=separator,
-                quotechar=quote,
-                skipinitialspace=True,
-                low_memory=False,
-                **options,
+                source, sep=separator, quotechar=quote, skipinitialspace=True, low_memory=False, **options
             )
         except ValueError as error:  # pandas' own are among them
             raise ValueError(f"{path} cannot be read as a table: {error}") from error
