@@ -130,7 +130,8 @@ def mine_from_scores(
     # Each of shape (1, k): what lies at the ends is the same for all anchors.
     smallest, largest = steps.expand(*networks, 1, k), downwards(h.new_full((*networks, 1), m - 1).long())
     if mode == "signed":  # g_a shifts all differences of an anchor alike
-        return tuple(at(order, end).expand(*networks, n, k).clone() for end in (smallest, largest))
+        low, high = (at(order, end).expand(*networks, n, k).clone() for end in (smallest, largest))
+        return low, high
 
     first_above = torch.searchsorted(h, -g)
     around = torch.cat([downwards(first_above - 1), first_above[..., None] + steps], dim=-1)

@@ -277,7 +277,13 @@ class SideBySide:
         self.train(False)
 
     def separate(self) -> None:
-        """Give each network its weights for itself: views would keep all of them in memory."""
-        for network in self.networks if len(self.networks) > 1 else ():
-            for weight in network.parameters():
-                weight.data = weight.data.clone(memory_format=torch.contiguous_format)
+        """Give each network its weights for itself."""
+        if len(self.networks) > 1:
+            separate(self.networks)
+
+
+def separate(modules: Sequence[nn.Module]) -> None:
+    """Give modules that were stacked their weights for themselves: views would keep all of them in memory."""
+    for module in modules:
+        for weight in module.parameters():
+            weight.data = weight.data.clone(memory_format=torch.contiguous_format)

@@ -8,16 +8,16 @@ import numpy as np
 import torch
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsRegressor
-from torch import Tensor
+from torch import Tensor, nn
 
-from ..base import SemiSupervisedRegressor, seeded_torch
+from ..base import seeded_torch
 from ..model import make_encoder
 from ..parameters import check_not_above
-from ..training import descend, make_adam
+from .batches import BatchTrainedRegressor, Training
 from .twins import _apply
 
 
-class MSSRRegressor(SemiSupervisedRegressor):
+class MSSRRegressor(BatchTrainedRegressor):
     """Metric-learning based semi-supervised regression (MSSR): a reconstruction.
 
     A Siamese network learns with a contrastive loss from similar and dissimilar pairs; targets are
@@ -92,12 +92,25 @@ class MSSRRegressor(SemiSupervisedRegressor):
         self.max_steps_per_epoch = max_steps_per_epoch
         self.random_state = random_state
 
-    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+    def _begin(self, X: np.ndarray, y: np.ndarray) -> Training:
         labeled = np.isfinite(y)
         check_not_above("n_neighbors", self.n_neighbors, int(labeled.sum()), "the number of labels")
         with seeded_torch(self.random_state) as seed:
             self.encoder_ = make_encoder(X.shape[1], self.hidden_sizes)
-        self.losses_ = self._train(X[labeled], y[labeled], X[~labeled], np.random.default_rng(seed))
+        batches = self._batches(X[labeled], y[labeled], X[~labeled], np.random.default_rng(seed))
+        return Training(self.encoder_, batches, (labeled.sum(), labeled.all()), torch.get_rng_state())
+
+    def _outputs(self, network: nn.Module, *batch: Tensor) -> tuple[Tensor, ...]:
+        x_a, x_b, is_similar = batch
+        return network(x_a), network(x_b), is_similar
+
+    def _loss(self, *outputs: Tensor) -> Tensor:
+        z_a, z_b, is_similar = outputs
+        return contrastive_loss(z_a, z_b, is_similar, self.margin)
+
+    def _end(self, X: np.ndarray, y: np.ndarray, losses: Tensor) -> None:
+        labeled = np.isfinite(y)
+        self.losses_ = [of_epoch.mean().item() for of_epoch in losses.chunk(self.n_epochs)]
         self.encoder_.double()  # so that a prediction does not depend on the rows predicted beside it
         self.regressor_ = KNeighborsRegressor(self.n_neighbors).fit(
             _apply(self.encoder_, X[labeled]), y[labeled]
@@ -106,9 +119,9 @@ class MSSRRegressor(SemiSupervisedRegressor):
     def _predict(self, X: np.ndarray) -> np.ndarray:
         return self.regressor_.predict(_apply(self.encoder_, X))
 
-    def _train(
+    def _batches(
         self, X_labeled: np.ndarray, y: np.ndarray, X_unlabeled: np.ndarray, rng: np.random.Generator
-    ) -> list[float]:
+    ) -> Iterator[tuple[Tensor, ...]]:
         x = torch.as_tensor(np.vstack([X_labeled, X_unlabeled]), dtype=torch.float32)
         n, m = len(X_labeled), len(X_unlabeled)
         first, second = np.triu_indices(n, k=1)
@@ -117,8 +130,7 @@ class MSSRRegressor(SemiSupervisedRegressor):
         distances = cdist(X_unlabeled, X_labeled)
         similar_mixed = distances <= np.quantile(distances, self.similar_features) if m else distances
         size = int(self.pair_batch_size)
-
-        def epoch_losses() -> Iterator[Tensor]:
+        for _ in range(self.n_epochs):
             order = rng.permutation(len(first))[: size * int(self.max_steps_per_epoch)]
             for start in range(0, len(order), size):
                 batch = order[start : start + size]
@@ -127,11 +139,7 @@ class MSSRRegressor(SemiSupervisedRegressor):
                     u, i = rng.integers(m, size=size), rng.integers(n, size=size)
                     a, b = np.append(a, n + u), np.append(b, i)
                     is_similar = np.append(is_similar, similar_mixed[u, i])
-                z_a, z_b = self.encoder_(x[a]), self.encoder_(x[b])
-                yield contrastive_loss(z_a, z_b, torch.from_numpy(is_similar), self.margin)
-
-        adam = make_adam(self.encoder_.parameters(), self.learning_rate)
-        return [descend(epoch_losses(), adam).mean().item() for _ in range(self.n_epochs)]
+                yield x[a], x[b], torch.from_numpy(is_similar)
 
 
 def contrastive_loss(z_a: Tensor, z_b: Tensor, is_similar: Tensor, margin: float) -> Tensor:

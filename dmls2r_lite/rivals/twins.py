@@ -18,12 +18,12 @@ from ..base import SemiSupervisedRegressor, is_labeled, seeded_torch
 from ..fitting import as_columns, check_encoder_given, probe_encoder
 from ..losses import pairs_from_numbers
 from ..model import make_encoder
-from ..training import descend, make_adam
+from .batches import BatchTrainedRegressor, Training
 
 PAIRS_PER_BLOCK = 2**16
 
 
-class MLPRegressor(SemiSupervisedRegressor):
+class MLPRegressor(BatchTrainedRegressor):
     """The fair twin of step 1: same encoder, initial weights and optimizer, but no pairs.
 
     A linear layer on the encoder estimates the target itself. It takes as many gradient steps as
@@ -70,7 +70,7 @@ class MLPRegressor(SemiSupervisedRegressor):
         self.max_steps_per_epoch = max_steps_per_epoch
         self.random_state = random_state
 
-    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+    def _begin(self, X: np.ndarray, y: np.ndarray) -> Training:
         check_encoder_given(self.encoder, X)
         labeled = is_labeled(y)
         self.target_scaler_ = MinMaxScaler().fit(as_columns(y[labeled]))
@@ -85,15 +85,26 @@ class MLPRegressor(SemiSupervisedRegressor):
             )
             n_codes = probe_encoder(encoder.float(), x[:2]).shape[1]
             self.network_ = nn.Sequential(encoder, nn.Linear(n_codes, targets.shape[1])).float()
-            rng, n = np.random.default_rng(seed), len(x)
-            steps_per_epoch = min(-(-n * (n - 1) // int(self.batch_size)), self.max_steps_per_epoch)
+            rng_state = torch.get_rng_state()
+        rng, n = np.random.default_rng(seed), len(x)
+        steps_per_epoch = min(-(-n * (n - 1) // int(self.batch_size)), self.max_steps_per_epoch)
 
-            def losses() -> Iterator[Tensor]:
-                for _ in range(self.n_epochs * steps_per_epoch):
-                    batch = rng.integers(n, size=self.batch_size)
-                    yield (self.network_(x[batch]) - targets[batch]).square().mean()
+        def batches() -> Iterator[tuple[Tensor, ...]]:
+            for _ in range(self.n_epochs * steps_per_epoch):
+                batch = rng.integers(n, size=self.batch_size)
+                yield x[batch], targets[batch]
 
-            descend(losses(), make_adam(self.network_.train().parameters(), self.learning_rate))
+        return Training(self.network_, batches(), n, rng_state)
+
+    def _outputs(self, network: nn.Module, *batch: Tensor) -> tuple[Tensor, ...]:
+        x, targets = batch
+        return network(x), targets
+
+    def _loss(self, *outputs: Tensor) -> Tensor:
+        estimated, targets = outputs
+        return (estimated - targets).square().mean()
+
+    def _end(self, X: np.ndarray, y: np.ndarray, losses: Tensor) -> None:
         self.network_.eval()
         self.network_.double()  # so that a prediction does not depend on the rows predicted beside it
 

@@ -142,13 +142,14 @@ def fit_with_seeds(
 ) -> list[RegressorMixin]:
     """`fit_with_seed` for several seeds, each with a training set of its own; side by side if it can be.
 
-    An estimator can if the class that its `fit` is from has ``fit_side_by_side(models, training_sets)``.
+    An estimator can if the class that its `fit`, or `_fit`, is from has ``fit_side_by_side(models,
+    training_sets)``: a subclass's own way to fit comes first.
     """
     models = [clone(method) for _ in seeds]
     for model, seed in zip(models, seeds, strict=True):
         model.set_params(**{key: seed for key in model.get_params() if key.endswith("random_state")})
-    fit_of = next((kind for kind in type(method).__mro__ if "fit" in vars(kind)), object)
-    if len(models) > 1 and "fit_side_by_side" in vars(fit_of):  # a subclass's own `fit` comes first
+    fit_of = next((kind for kind in type(method).__mro__ if {"fit", "_fit"} & vars(kind).keys()), object)
+    if len(models) > 1 and "fit_side_by_side" in vars(fit_of):
         return method.fit_side_by_side(models, training_sets)
     with warnings.catch_warnings():
         # A Gaussian process on ten samples says so for almost every split; its errors show it anyway.

@@ -6,15 +6,20 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
+from pandas import DataFrame, Series
 from scipy.spatial.distance import cdist
+from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dmls2r_lite.estimators import DMLS2RRegressor
+from dmls2r_lite.rivals import batches
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import MSSRRegressor, contrastive_loss
 from dmls2r_lite.rivals.twins import MLPRegressor, PairwiseDifferenceRegressor
+from dmls2r_lite.stacking import stack_modules
+from dmls2r_lite.study.trials import fit_with_seeds
 
 
 def naive_coreg(X, y, k, ps, pool_size, max_rounds, seed):
@@ -381,6 +386,55 @@ class TestPairwiseDifference:
         )
         assert (first == again).all()
         assert not (first == other).all()
+
+
+WITH_DROPOUT = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Dropout(0.3))
+
+
+@pytest.mark.parametrize(
+    ("method", "sizes", "is_stacked"),
+    [
+        (MLPRegressor(n_epochs=3), [(12, 40)] * 3, True),
+        (MLPRegressor(n_epochs=3), [(12, 40), (12, 0), (12, 9)], True),
+        (MSSRRegressor(n_epochs=3), [(12, 40)] * 3, True),
+        (MSSRRegressor(n_epochs=3), [(12, 40), (12, 30), (12, 9)], True),
+        (MSSRRegressor(n_epochs=3, pair_batch_size=7, max_steps_per_epoch=4), [(12, 0)] * 3, True),
+        (MSSRRegressor(n_epochs=2), [(12, 40), (12, 0), (12, 9)], False),
+        (MLPRegressor(n_epochs=2), [(12, 40), (13, 40), (12, 40)], False),
+        (MLPRegressor(encoder=WITH_DROPOUT, n_epochs=2), [(12, 40)] * 3, False),
+    ],
+)
+def test_side_by_side_as_alone(method, sizes, is_stacked, monkeypatch):
+    single = torch.float32  # in double precision only rounding may differ
+    monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)
+    monkeypatch.setattr(torch.nn.Module, "float", torch.nn.Module.double)
+    monkeypatch.setattr(torch, "float32", torch.float64)
+    stacks = []
+    monkeypatch.setattr(
+        batches, "stack_modules", lambda modules: stacks.append(stack_modules(modules)) or stacks[-1]
+    )
+    sets = [problem(seed, *size) for seed, size in enumerate(sizes)]
+    torch.set_default_dtype(torch.float64)
+    try:
+        alone = [clone(method).set_params(random_state=seed).fit(*sets[seed]) for seed in range(3)]
+        before = torch.get_rng_state()
+        together = fit_with_seeds(method, [(DataFrame(X), Series(y)) for X, y in sets], range(3))
+        assert torch.equal(torch.get_rng_state(), before)
+    finally:
+        torch.set_default_dtype(single)
+    assert any(stack is not None for stack in stacks) == is_stacked
+    for model, expected, (X, _) in zip(together, alone, sets, strict=True):
+        assert_allclose(model.predict(DataFrame(X)), expected.predict(X), rtol=1e-8)
+        if isinstance(model, MSSRRegressor):
+            assert_allclose(model.losses_, expected.losses_, rtol=1e-8)
+            assert len(model.losses_) == model.n_epochs
+            network, network_alone = model.encoder_, expected.encoder_
+        else:
+            network, network_alone = model.network_, expected.network_
+        assert not network.training or isinstance(model, MSSRRegressor)
+        for weight, other in zip(network.parameters(), network_alone.parameters(), strict=True):
+            assert_allclose(weight.detach(), other.detach(), rtol=1e-8, atol=1e-8)
+            assert weight.untyped_storage().nbytes() == weight.nbytes
 
 
 QUICK = {"n_epochs": 15, "max_steps_per_epoch": 10, "learning_rate": 0.01}
