@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, is_regressor
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from sklearn.utils import check_array, check_random_state, column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from .parameters import check_rules
+from .parameters import ParameterError, check_rules
 
 if TYPE_CHECKING:
     import torch
@@ -129,6 +129,12 @@ def takes_unlabeled(estimator: BaseEstimator) -> bool:
     while hasattr(estimator, "steps"):
         estimator = estimator.steps[-1][1]
     return isinstance(estimator, SemiSupervisedRegressor)
+
+
+def check_regressor(name: str, value: object) -> None:
+    """Raise ParameterError unless a value is a regressor that can be cloned: no class, no name of one."""
+    if isinstance(value, type) or not hasattr(value, "get_params") or not is_regressor(value):
+        raise ParameterError(f"{name} must be a regressor, such as RidgeCV(), got {value!r}")
 
 
 def _dtypes(any_shape: bool) -> list[type]:

@@ -103,9 +103,12 @@ def _deal_groups(
     rng: np.random.RandomState | np.random.Generator,
 ) -> list[np.ndarray]:
     """Deal whole groups: the largest first, each into the fold with the fewest labels so far."""
-    numbers, names = pd.factorize(np.asarray(groups), use_na_sentinel=True)
-    if numbers.shape != (n_rows,):
-        raise ParameterError(f"groups must have a value for each of the {n_rows} rows, got {len(numbers)}")
+    values = np.asarray(groups)
+    if values.shape != (n_rows,):
+        raise ParameterError(
+            f"groups must have a value for each of the {n_rows} rows, got shape {values.shape}"
+        )
+    numbers, names = pd.factorize(values, use_na_sentinel=True)
     of_label = numbers[labels]
     if (of_label < 0).any():
         raise ParameterError(
@@ -113,7 +116,10 @@ def _deal_groups(
         )
     sizes = np.bincount(of_label, minlength=len(names))
     present = rng.permutation(np.flatnonzero(sizes))
-    check_not_above("n_splits", n_splits, len(present), "the number of groups that have labels")
+    if len(present) < n_splits:
+        raise ParameterError(
+            f"groups must be at least as many among labeled rows as folds, {n_splits}, got {len(present)}"
+        )
     folds: list[list[int]] = [[] for _ in range(n_splits)]
     for group in present[np.argsort(-sizes[present], kind="stable")]:
         min(folds, key=len).extend(labels[of_label == group])

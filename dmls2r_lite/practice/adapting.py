@@ -73,10 +73,9 @@ class WithUnlabeled(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             raise ParameterError(
                 f"estimator must take rows with y = NaN, as DMLS2RRegressor does, got {self.estimator!r}"
             )
-        targets = np.asarray(y, dtype=float)
+        rows, targets = _stacked(X, self.X_unlabeled), np.asarray(y, dtype=float)
         hidden = np.full((np.shape(self.X_unlabeled)[0], *targets.shape[1:]), np.nan)
-        self.estimator_ = clone(self.estimator)
-        self.estimator_.fit(_stacked(X, self.X_unlabeled), np.concatenate([targets, hidden]))
+        self.estimator_ = clone(self.estimator).fit(rows, np.concatenate([targets, hidden]))
         return self
 
     def predict(self, X: ArrayLike | pd.DataFrame) -> np.ndarray:

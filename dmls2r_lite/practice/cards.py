@@ -63,9 +63,9 @@ class Card:
                 raise ParameterError(f"{name} of a card must be {rule.allowed}, got {str(value)[:100]!r}")
 
     def __str__(self) -> str:
-        unit = f" {self.unit}" if self.unit else ""
+        unit = f" [{self.unit}]" if self.unit else ""
         lines = [
-            f"Estimates {self.target}{f' [{self.unit}]' if self.unit else ''}, learned from {self.data}: "
+            f"Estimates {self.target}{unit}, learned from {self.data}: "
             f"{self.n_labeled} labeled rows and {self.n_unlabeled} without a label."
         ]
         if self.expected_error is not None:

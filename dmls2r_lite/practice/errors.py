@@ -9,11 +9,12 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length
 
+from ..base import check_regressor
 from ..parameters import ParameterError, check_rules
 from ..study.trials import predict_held_out
 from .choosing import Space, posterior_sd
+from .intervals import check_training_set
 
 N_PERMUTATIONS = 999
 MAX_POOL = 2000
@@ -103,11 +104,11 @@ def cross_val_error(
     the labels (weighted likewise), each given those of the other folds (`posterior_sd`).
     """
     check_rules({"cv": cv, "chosen": chosen, "n_repeats": n_repeats}, at_least={"n_repeats": 1})
-    frame, targets = _checked(X, y)
+    check_regressor("model", model)
+    rows, values = check_training_set(X, y)
+    frame, targets = rows.reset_index(drop=True), pd.Series(values)  # so that a row is a position
     is_labeled = targets.notna().to_numpy()
-    if is_labeled.sum() < 3:
-        raise ParameterError(f"y must hold at least 3 targets that are not NaN, got {is_labeled.sum()}")
-    others = frame[~is_labeled] if pool is None else _frame(pool)
+    others = frame[~is_labeled] if pool is None else _rows_of_pool(pool, frame)
     if chosen and len(others) == 0:
         raise ParameterError("with chosen=True there must be unlabeled rows in X, or a pool; got none")
     random = check_random_state(random_state)
@@ -164,21 +165,21 @@ def correct_for_choice(
     weights = np.bincount(nearest, minlength=n) / len(nearest)
     unsure = np.empty(n)
     for number in np.unique(fold):
-        unsure[fold == number] = posterior_sd(rows, labels[fold != number], at=labels[fold == number])
-    factor = posterior_sd(rows, labels, at=pool).mean() / (weights @ unsure)
+        others, of_fold = labels[fold != number], labels[fold == number]
+        unsure[of_fold] = posterior_sd(rows, others, at=of_fold, max_pool=len(rows))  # all: nothing is drawn
+    factor = posterior_sd(rows, labels, at=pool, max_pool=len(rows)).mean() / (weights @ unsure)
     weighted = weights @ errors
     return float(weighted * factor), float(np.sqrt(weights**2 @ (errors - weighted) ** 2) * factor)
 
 
-def _frame(X: ArrayLike | pd.DataFrame) -> pd.DataFrame:
-    """A frame without an index of its own, so that a row is a position."""
-    return X.reset_index(drop=True) if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
-
-
-def _checked(X: ArrayLike | pd.DataFrame, y: ArrayLike) -> tuple[pd.DataFrame, pd.Series]:
-    frame, targets = _frame(X), pd.Series(np.asarray(y, dtype=float).ravel())
-    check_consistent_length(frame, targets)
-    return frame, targets
+def _rows_of_pool(pool: ArrayLike | pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows with the columns of X, in their order."""
+    rows = pool if isinstance(pool, pd.DataFrame) else pd.DataFrame(np.asarray(pool))
+    missing = [column for column in frame if column not in rows]
+    if missing or (rows is not pool and rows.shape[1] > frame.shape[1]):
+        wanted, got = (", ".join(map(str, columns)) for columns in (frame, rows))
+        raise ParameterError(f"pool must have the columns of X, {wanted}, got {got}")
+    return rows[frame.columns]
 
 
 def _permutation_p(labeled: pd.DataFrame, others: pd.DataFrame, random: np.random.RandomState) -> float:

@@ -11,10 +11,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import MetaEstimatorMixin, RegressorMixin
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ..base import SemiSupervisedRegressor
+from ..base import SemiSupervisedRegressor, check_regressor
 from ..interop import LabeledKFold
 from ..parameters import ParameterError, check_rules
 from ..study.trials import fit_without
@@ -112,12 +112,9 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
             If a parameter is out of range, or there are too few labels or groups.
         """
         check_rules(self.get_params(deep=False))
-        rows, targets = _frame(X), column_or_1d(np.asarray(y, dtype=float))
-        if len(rows) != len(targets):
-            raise ParameterError(f"X and y must be as long, got {len(rows)} and {len(targets)}")
+        check_regressor("estimator", self.estimator)
+        rows, targets = check_training_set(X, y)
         labeled = np.flatnonzero(np.isfinite(targets))
-        if len(labeled) < 3 or np.isinf(targets).any():
-            raise ParameterError(f"y must hold at least 3 finite targets and else NaN, got {len(labeled)}")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         dealt = LabeledKFold(min(self.cv, len(labeled)), np.random.default_rng(seed))
         folds = [fold for _, fold in dealt.split(rows, targets, groups)]
@@ -139,7 +136,7 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         if self.normalizer is not None:
             for number, fold in enumerate(folds):
                 # Half as difficult as usual is the least: else where models agree by chance an error is huge.
-                self._difficulty_added[number] = self._difficulty(number, some).mean()
+                self._difficulty_added[number] = self._difficulty(number, some).mean() or 1.0
                 self.errors_[self.fold_ == number] /= self._difficulty(number, rows.iloc[fold])
         return self
 
@@ -216,7 +213,7 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
 
 def rank_of_bound(n: int, coverage: float) -> int:
     """Which of N sorted bounds is the limit, counted from outside; an error if there is none."""
-    rank = math.floor((1 - coverage) * (n + 1) + 1e-9)
+    rank = min(n, math.floor((1 - coverage) * (n + 1) + 1e-9))
     if rank < 1:
         needed = math.ceil(1 / (1 - coverage) - 1 - 1e-9)
         raise ParameterError(
@@ -289,7 +286,8 @@ def spread(model: RegressorMixin, X: pd.DataFrame) -> np.ndarray:
         return np.sqrt(np.average((each - mean[:, None]) ** 2, axis=1, weights=weights))
     if hasattr(model, "kernel_"):
         return model.predict(rows, return_std=True)[1]
-    if len(parts := getattr(model, "estimators_", [])) > 1:
+    parts = getattr(model, "estimators_", None)
+    if isinstance(parts, list) and len(parts) > 1:  # an array holds the steps of boosting
         values = np.asarray(rows, dtype=float)  # of which trees know no names
         return np.std([part.predict(values) for part in parts], axis=0)
     raise ParameterError(
@@ -342,5 +340,24 @@ def _blocks(n_rows: int, size: int) -> Iterator[slice]:
     return (slice(start, start + size) for start in range(0, n_rows, size))
 
 
-def _frame(X: ArrayLike | pd.DataFrame) -> pd.DataFrame:
-    return X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+def check_training_set(X: ArrayLike | pd.DataFrame, y: ArrayLike) -> tuple[pd.DataFrame, np.ndarray]:
+    """Rows as a frame, and targets as numbers, of which three are known at least."""
+    rows = _frame(X, at_least=2)
+    try:
+        targets = column_or_1d(np.asarray(y, dtype=float), warn=True)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"y must hold a number for each row, NaN if it is unlabeled: {error}") from error
+    if len(rows) != len(targets):
+        raise ParameterError(f"X and y must be as long, got {len(rows)} and {len(targets)}")
+    if np.isinf(targets).any():
+        raise ParameterError("y must hold finite numbers, NaN for an unlabeled row, got inf")
+    if (n_labeled := np.isfinite(targets).sum()) < 3:
+        raise ParameterError(f"y must hold at least 3 targets that are not NaN, got {n_labeled}")
+    return rows, targets
+
+
+def _frame(X: ArrayLike | pd.DataFrame, at_least: int = 1) -> pd.DataFrame:
+    """A frame stays as it is; only the estimator knows what may be in it."""
+    if isinstance(X, pd.DataFrame):
+        return X
+    return pd.DataFrame(check_array(X, dtype=None, ensure_all_finite=False, ensure_min_samples=at_least))

@@ -137,13 +137,14 @@ class Packer:
         return [dtype.str, list(value.shape), order]  # sums depend on the order, in their last digits
 
     def _pack_series(self, value: pd.Series, where: str) -> list[Any]:
-        parts = (value.name, _values(value.index), _values(value))
-        return [self.pack(part, where) for part in parts]
+        return [self.pack(part, where) for part in (value.name, value.index, _values(value))]
+
+    def _pack_index(self, value: pd.Index, where: str) -> list[Any]:
+        return [self.pack(part, where) for part in (value.name, _values(value))]
 
     def _pack_frame(self, value: pd.DataFrame, where: str) -> list[Any]:
         columns = [_values(value.iloc[:, place]) for place in range(value.shape[1])]
-        parts = (_values(value.columns), _values(value.index), columns)
-        return [self.pack(part, where) for part in parts]
+        return [self.pack(part, where) for part in (value.columns, value.index, columns)]
 
     def _pack_tensor(self, value: Tensor, where: str) -> list[Any]:
         if value.dtype not in (torch.float32, torch.float64):
@@ -199,7 +200,8 @@ class Unpacker:
 
     def _unpack_object(self, name: str, state: dict[str, Any]) -> Any:
         kind = _look_up(CLASSES, name, strict=True)
-        hidden = [key for key in state if hasattr(kind, key)]
+        own = getattr(kind, "__dataclass_fields__", ())
+        hidden = [key for key in state if hasattr(kind, key) and key not in own]
         _demand(hidden == [], f"an object of {name} brings {', '.join(hidden)} of its own")
         value = kind.__new__(kind)
         value.__dict__.update({key: self.unpack(part) for key, part in state.items()})
@@ -226,10 +228,14 @@ class Unpacker:
         name, index, values = map(self.unpack, content)
         return pd.Series(values, index, name=name)
 
+    def _unpack_index(self, content: list[Any]) -> pd.Index:
+        name, values = map(self.unpack, content)
+        return pd.Index(values, name=name)
+
     def _unpack_frame(self, content: list[Any]) -> pd.DataFrame:
         names, index, columns = map(self.unpack, content)
         frame = pd.DataFrame(dict(enumerate(columns)), index=index)
-        frame.columns = pd.Index(names)
+        frame.columns = names
         return frame
 
     def _unpack_tensor(self, content: list[Any]) -> Tensor:
@@ -360,6 +366,7 @@ _PACKERS: dict[str, tuple[Any, Callable[[Packer, Any, str], Any]]] = {
     "slice": (slice, lambda self, value, where: [value.start, value.stop, value.step]),
     "dtype": (np.dtype, lambda self, value, where: value.str),
     "array": (np.ndarray, Packer._pack_array),
+    "index": (pd.Index, Packer._pack_index),
     "series": (pd.Series, Packer._pack_series),
     "frame": (pd.DataFrame, Packer._pack_frame),
     "tensor": (Tensor, Packer._pack_tensor),
@@ -375,6 +382,7 @@ _UNPACKERS: dict[str, Callable[[Unpacker, Any], Any]] = {
     "slice": lambda self, content: slice(*map(self.unpack, content)),
     "dtype": lambda self, content: _dtype(content),
     "array": Unpacker._unpack_array,
+    "index": Unpacker._unpack_index,
     "series": Unpacker._unpack_series,
     "frame": Unpacker._unpack_frame,
     "tensor": Unpacker._unpack_tensor,

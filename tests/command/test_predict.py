@@ -82,7 +82,7 @@ def test_a_table_with_its_target(model, table):
     result, written = run(model, table)
     assert result.stdout.splitlines() == [
         "Estimates price [EUR], learned from sales: 30 labeled rows and 10 without a label.",
-        "Expected mean absolute error on new rows: 2.5 ± 0.25 EUR.",
+        "Expected mean absolute error on new rows: 2.5 ± 0.25 [EUR].",
         "Its intervals are made to hold 90% of the targets.",
         "new_predictions.csv: 40 rows of new.csv with estimates",
     ]

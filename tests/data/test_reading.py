@@ -226,6 +226,13 @@ class TestDialects:
 ROWS = "1,2\n3,4\n5,6\n"
 
 
+def test_a_single_row_where_it_is_enough(write):
+    table = read_table(write("a,b\n1,x\n"), min_rows=1)
+    assert table.to_dict("records") == [{"a": 1.0, "b": "x"}]
+    with pytest.raises(ValueError, match="must hold 2 rows or more"):
+        read_table(write("a,b\n1,x\n"), min_rows=2)
+
+
 class TestBadFiles:
     @pytest.mark.parametrize(
         ("name", "content", "message"),

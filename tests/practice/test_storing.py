@@ -1,5 +1,6 @@
 """A model in a file: all of it comes back, and nothing else ever comes out of a file."""
 
+import doctest
 import json
 import os
 import subprocess
@@ -28,6 +29,8 @@ from dmls2r_lite.data.preparing import make_preprocessor
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.parameters import ParameterError
 from dmls2r_lite.practice import packing, storing
+from dmls2r_lite.practice.averaging import AveragedRegressor
+from dmls2r_lite.practice.intervals import ConformalRegressor
 from dmls2r_lite.practice.storing import Card, load_model, save_model
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import MSSRRegressor
@@ -93,6 +96,8 @@ LOAD_ALL = """
 import sys
 from pathlib import Path
 import numpy as np, pandas as pd
+from dmls2r_lite.practice.averaging import AveragedRegressor
+from dmls2r_lite.practice.intervals import ConformalRegressor
 from dmls2r_lite.practice.storing import load_model
 X = pd.read_pickle("X.pickle")
 for path in Path(sys.argv[1]).glob("*.dmls2r"):
@@ -132,7 +137,7 @@ def test_card_and_versions(saved):
     assert stored.card == CARD
     assert str(stored.card) == (
         "Estimates y [m], learned from toy: 15 labeled rows and 40 without a label.\n"
-        "Expected mean absolute error on new rows: 0.512 ± 0.1 m.\n"
+        "Expected mean absolute error on new rows: 0.512 ± 0.1 [m].\n"
         "Its intervals are made to hold 80% of the targets.\nFine."
     )
     assert str(Card("a", "b", 2, 0)) == "Estimates b, learned from a: 2 labeled rows and 0 without a label."
@@ -148,6 +153,13 @@ def test_targets_that_are_vectors_and_features_without_names(split, tmp_path):
     stored = load_model(tmp_path / "m")
     assert stored.columns == {}
     assert_array_equal(stored.predict(X), model.predict(X))
+
+
+def test_example_in_docstring(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    attempted = doctest.testmod(storing)
+    assert attempted.attempted > 5
+    assert attempted.failed == 0
 
 
 # With a table's columns
@@ -224,6 +236,28 @@ def test_without_a_preprocessor_columns_are_checked_too(saved, split):
 # Models of models
 
 
+def test_averages_with_intervals(table, tmp_path):
+    preprocessor = make_preprocessor(table).fit(table)
+    X, y = preprocessor.transform(table), pd.Series(np.sqrt(np.arange(60.0)))
+    y[30:] = np.nan
+    models = {
+        "ridge": Ridge(),
+        "trees": ExtraTreesRegressor(3),
+        "ours": DMLS2RRegressor(n_networks=2, **SMALL),
+    }
+    for normalizer, estimator in [("spread", AveragedRegressor(models, cv=3)), ("metric", models["ours"])]:
+        model = ConformalRegressor(estimator, cv=3, normalizer=normalizer, random_state=0).fit(X, y)
+        path = tmp_path / f"{normalizer}.dmls2r"
+        save_model(model, path, CARD, preprocessor=preprocessor)
+        stored = load_model(path)
+        assert_array_equal(stored.predict(table), model.predict(X))
+        assert_array_equal(stored.predict_interval(table), model.predict_interval(X, CARD.coverage))
+        assert_array_equal(stored.predict_interval(table, 0.5), model.predict_interval(X, 0.5))
+    too_much = Card("toy", "y", 30, 30, coverage=0.99)
+    with pytest.raises(ParameterError, match=r"model cannot be stored: .*coverage"):
+        save_model(model, tmp_path / "m", too_much, preprocessor=preprocessor)
+
+
 class Averaging(RegressorMixin, BaseEstimator):
     """Holds what `AveragedRegressor` does."""
 
@@ -256,7 +290,7 @@ class Conformal(RegressorMixin, BaseEstimator):
         return self.estimator_.predict(X)
 
     def predict_interval(self, X, coverage=0.8):
-        width = np.quantile(self.residuals_, coverage)
+        width = np.quantile(self.residuals_, coverage, method="higher")
         others = np.mean([model.predict(X) for model in self.fold_estimators_], axis=0)
         return np.column_stack([others - width, others + width])
 
@@ -278,6 +312,12 @@ def test_models_of_models(split, tmp_path, monkeypatch):
     assert_array_equal(stored.predict_interval(X_new), model.predict_interval(X_new, 0.8))
     assert_array_equal(stored.predict_interval(X_new, 0.5), model.predict_interval(X_new, 0.5))
     pd.testing.assert_series_equal(stored.model.estimator_.weights_, model.estimator_.weights_)
+    model.residuals_[:] = np.inf  # of a coverage that so few residuals cannot promise
+    save_model(model, tmp_path / "m", CARD, overwrite=True)
+    assert_array_equal(load_model(tmp_path / "m").predict_interval(X_new), model.predict_interval(X_new))
+    model.residuals_[:] = np.nan
+    with pytest.raises(ParameterError, match="its intervals are not numbers"):
+        save_model(model, tmp_path / "m", CARD, overwrite=True)
 
 
 # What is not stored
@@ -611,6 +651,8 @@ import sys, warnings
 from pathlib import Path
 import numpy as np
 import pandas as pd
+from dmls2r_lite.practice.averaging import AveragedRegressor
+from dmls2r_lite.practice.intervals import ConformalRegressor
 from dmls2r_lite.practice.storing import load_model
 
 path, changed, seed = Path(sys.argv[1]), Path("changed"), int(sys.argv[2])

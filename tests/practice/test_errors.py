@@ -1,0 +1,313 @@
+"""Expected errors: against loops and explicit inverses, the permutation test against all permutations."""
+
+import itertools
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+
+from dmls2r_lite.base import SemiSupervisedRegressor
+from dmls2r_lite.data.preparing import make_preprocessor
+from dmls2r_lite.parameters import ParameterError
+from dmls2r_lite.practice import errors as errors_module
+from dmls2r_lite.practice.errors import correct_for_choice, cross_val_error
+
+
+def table(seed, n_labeled=14, n_unlabeled=25, n_columns=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_labeled + n_unlabeled, n_columns))
+    y = X[:, 0] - 2 * X[:, 1] + rng.normal(size=len(X))
+    y[rng.permutation(len(X))[:n_unlabeled]] = np.nan
+    return X, y
+
+
+def naive_kernel(rows, scaled_by):
+    """Covariances of rows, standardised by the mean and deviation of some."""
+    Z = np.clip((rows - scaled_by.mean(axis=0)) / scaled_by.std(axis=0), -5, 5)
+    W = np.clip((scaled_by - scaled_by.mean(axis=0)) / scaled_by.std(axis=0), -5, 5)
+    within = [((a - b) ** 2).sum() for a in W for b in W]
+    width = np.median([d for d in within if d > 0])
+    return np.array([[np.exp(-((a - b) ** 2).sum() / (2 * width)) for b in Z] for a in Z])
+
+
+def naive_correction(errors, fold, X_labeled, X_pool):
+    n, m = len(errors), len(X_pool)
+    rows = np.vstack([X_labeled, X_pool])
+    alike = naive_kernel(rows, X_pool)
+    share = np.zeros(n)
+    for j in range(m):
+        share[max(range(n), key=lambda i: alike[i, n + j])] += 1 / m
+    K = naive_kernel(rows, rows)
+
+    def sd(row, known):
+        k = K[row, known]
+        return np.sqrt(1 - k @ np.linalg.inv(K[np.ix_(known, known)] + 0.1 * np.eye(len(known))) @ k + 0.1)
+
+    of_labels = [sd(i, [j for j in range(n) if fold[j] != fold[i]]) for i in range(n)]
+    of_pool = [sd(n + j, list(range(n))) for j in range(m)]
+    factor = np.mean(of_pool) / sum(share[i] * of_labels[i] for i in range(n))
+    mean = sum(share[i] * errors[i] for i in range(n))
+    variance = sum(share[i] ** 2 * (errors[i] - mean) ** 2 for i in range(n))
+    return mean * factor, np.sqrt(variance) * factor
+
+
+class Spy(RegressorMixin, BaseEstimator):
+    """Predicts 0 and notes what it was given."""
+
+    given: list[tuple] = []  # noqa: RUF012  of the class: clones are fitted
+
+    def fit(self, X, y):
+        self.given.append((len(X), int(np.isnan(y).sum())))
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+class SemiSupervisedSpy(Spy, SemiSupervisedRegressor):
+    given: list[tuple] = []  # noqa: RUF012
+
+
+class TestErrors:
+    @pytest.mark.parametrize(("cv", "n_repeats", "n_groups"), [(5, 1, 0), (3, 4, 0), (99, 2, 0), (4, 3, 6)])
+    def test_equal_loops(self, cv, n_repeats, n_groups):
+        X, y = table(cv)
+        groups = np.random.default_rng(0).permutation(len(y)) % n_groups if n_groups else None
+        found = cross_val_error(
+            Ridge(0.3), X, y, cv, groups=groups, n_repeats=n_repeats, random_state=np.random.RandomState(3)
+        )
+        known = [row for row in range(len(y)) if not np.isnan(y[row])]
+        of_row = {row: [] for row in known}
+        for repeat in range(n_repeats):
+            held_out = found.held_out[found.held_out["repeat"] == repeat].set_index("row").sort_index()
+            assert list(held_out.index) == known
+            assert held_out["fold"].nunique() == min(cv, len(known))
+            if n_groups:
+                assert all(len(set(held_out["fold"][groups[known] == g])) == 1 for g in set(groups[known]))
+            for row in known:
+                others = [other for other in known if held_out["fold"][other] != held_out["fold"][row]]
+                predicted = Ridge(0.3).fit(X[others], y[others]).predict(X[[row]])[0]
+                assert_allclose(held_out.loc[row, "prediction"], predicted, rtol=1e-10)
+                assert held_out.loc[row, "target"] == y[row]
+                assert_allclose(held_out.loc[row, "error"], abs(predicted - y[row]), atol=1e-10)
+                of_row[row].append(abs(predicted - y[row]))
+        assert len(found.held_out) == n_repeats * len(known)
+        means = [sum(values) / n_repeats for values in of_row.values()]
+        mean = sum(means) / len(means)
+        variance = sum((value - mean) ** 2 for value in means) / (len(means) - 1)
+        assert_allclose([found.mean, found.plain], [mean, mean], rtol=1e-10)
+        assert_allclose(found.spread, np.sqrt(variance / len(means)), rtol=1e-10)
+
+    def test_median_by_hand(self):
+        """Leave one out of 0, 1, 5, 9: the medians of the others are 5, 5, 1, 1."""
+        found = cross_val_error(DummyRegressor(strategy="median"), np.zeros((4, 1)), [0, 1, 5, 9], cv=4)
+        assert found.held_out.set_index("row")["error"].to_dict() == {0: 5, 1: 4, 2: 4, 3: 8}
+        assert found.mean == found.plain == 5.25
+        assert_allclose(found.spread, np.sqrt((0.25**2 + 2 * 1.25**2 + 2.75**2) / 3 / 4))
+        assert np.isnan(found.p_alike)
+        assert found.notice == ""
+
+    def test_who_sees_unlabeled_rows(self):
+        X, y = table(0)
+        for spy, expected in (
+            (Spy(), [(11, 0)] * 4 + [(12, 0)]),
+            (SemiSupervisedSpy(), [(39, 27)] + [(39, 28)] * 4),
+        ):
+            spy.given.clear()
+            cross_val_error(spy, X, y, random_state=0)
+            assert sorted(spy.given) == expected
+
+    def test_seed_reaches_folds_and_model(self):
+        X, y = table(0)
+        one, again, other = (
+            cross_val_error(ExtraTreesRegressor(3), X, y, chosen=True, random_state=seed)
+            for seed in (0, 0, 1)
+        )
+        pd.testing.assert_frame_equal(one.held_out, again.held_out)
+        assert (one.mean, one.p_alike) == (again.mean, again.p_alike)
+        assert one.mean != other.mean
+        fixed = cross_val_error(Ridge(), X, y, chosen=True, random_state=np.random.RandomState(0))
+        assert fixed.mean == cross_val_error(Ridge(), X, y, chosen=True, random_state=0).mean
+
+    def test_frames_with_gaps_and_categories(self):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"], index=rng.permutation(60) + 7)
+        frame["kind"] = rng.choice(["x", "y"], 60)
+        frame.iloc[::9, 0] = np.nan
+        y = np.where(np.arange(60) < 15, frame["b"] + (frame["kind"] == "x"), np.nan)
+        model = make_pipeline(make_preprocessor(frame), Ridge())
+        found = cross_val_error(model, frame, pd.Series(y, frame.index), chosen=True, random_state=0)
+        assert sorted(found.held_out["row"]) == list(range(15))  # positions, whatever the index
+        pool = frame.iloc[15:].assign(more=1)[["more", "kind", "b", "a"]]
+        by_pool = cross_val_error(model, frame, y, chosen=True, pool=pool, random_state=0)
+        assert (by_pool.mean, by_pool.p_alike) == (found.mean, found.p_alike)
+
+
+class TestCorrectionForChoice:
+    def test_by_hand(self):
+        """Two places, so the covariance across is a = exp(-1/2); two of three pool rows are at the first."""
+        a = np.exp(-0.5)
+        frames = (pd.DataFrame({"x": values}) for values in ([0.0, 2.0], [0.0, 0.0, 2.0]))
+        mean, spread = correct_for_choice(np.array([3.0, 6.0]), np.array([0, 1]), *frames)
+        of_label = np.sqrt(1 - a**2 / 1.1 + 0.1)
+        of_pool = np.sqrt(1 - (1.1 - 0.9 * a**2) / (1.21 - a**2) + 0.1)  # the inverse of two by two
+        assert_allclose(mean, 4 * of_pool / of_label, rtol=1e-12)
+        assert_allclose(spread, np.sqrt(8) / 3 * of_pool / of_label, rtol=1e-12)
+
+    @pytest.mark.parametrize("seed", range(12))
+    def test_equals_explicit_inverses(self, seed):
+        rng = np.random.default_rng(seed)
+        n, m = rng.integers(3, 12), rng.integers(2, 20)
+        X_labeled, X_pool = rng.normal(size=(n, 2)), rng.normal(size=(m, 2)) * [1, 30] + 0.3
+        errors, fold = rng.exponential(size=n), rng.permutation(np.arange(n) % 3)
+        found = correct_for_choice(errors, fold, *(pd.DataFrame(rows) for rows in (X_labeled, X_pool)))
+        assert_allclose(found, naive_correction(errors, fold, X_labeled, X_pool), rtol=1e-10)
+
+    @pytest.mark.parametrize("has_pool", [False, True])
+    def test_of_cross_validated_errors(self, has_pool):
+        X, y = table(1)
+        pool = np.random.default_rng(5).normal(size=(15, 3)) if has_pool else None
+        found = cross_val_error(Ridge(), X, y, pool=pool, chosen=True, n_repeats=3, random_state=0)
+        plain = cross_val_error(Ridge(), X, y, pool=pool, n_repeats=3, random_state=0)
+        known = np.flatnonzero(~np.isnan(y))
+        of_row = found.held_out.groupby("row")["error"].mean()
+        fold = found.held_out.query("repeat == 0").set_index("row")["fold"]
+        others = X[np.isnan(y)] if pool is None else pool
+        expected = naive_correction(of_row[known].to_numpy(), fold[known].to_numpy(), X[known], others)
+        assert_allclose((found.mean, found.spread), expected, rtol=1e-10)
+        assert found.plain == plain.mean == plain.plain
+        assert found.mean != found.plain
+
+    def test_nothing_is_drawn_for_a_large_pool(self):
+        """A pool of as many rows as are looked at, and the labels beside it: the same in every run."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(2100, 2))
+        y = np.where(np.arange(2100) < 12, X[:, 0] + rng.normal(size=2100), np.nan)
+        state = np.random.get_state()[1].copy()  # noqa: NPY002
+        one, again = (cross_val_error(Ridge(), X, y, cv=2, chosen=True, random_state=0) for _ in "ab")
+        assert one.mean == again.mean
+        np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
+
+class TestPermutations:
+    def test_against_all_of_them(self):
+        """Nine rows, four of them labeled: 126 ways to label four, each discrepancy by loops."""
+        for seed in range(4):
+            rng = np.random.default_rng(seed)
+            X = rng.normal(size=(9, 2))
+            X[:4] += seed / 3
+            K = naive_kernel(X, X)
+
+            def discrepancy(first, K=K):
+                rest = [row for row in range(9) if row not in first]
+                mean = {
+                    key: np.mean([K[i, j] for i in a for j in b])
+                    for key, a, b in (("in", first, first), ("across", first, rest), ("out", rest, rest))
+                }
+                return mean["in"] - 2 * mean["across"] + mean["out"]
+
+            all_of_them = [discrepancy(first) for first in itertools.combinations(range(9), 4)]
+            exact = np.mean(np.array(all_of_them) >= discrepancy((0, 1, 2, 3)) - 1e-12)
+            y = np.where(np.arange(9) < 4, 1.0, np.nan)
+            p = cross_val_error(DummyRegressor(), X, y, random_state=seed).p_alike
+            assert abs(p - exact) < 4 * np.sqrt(exact * (1 - exact) / 999) + 1e-3
+
+    def test_uniform_where_labels_are_drawn_from_the_table(self):
+        p = []
+        for seed in range(60):
+            X, y = table(seed, 12, 60)
+            p.append(cross_val_error(DummyRegressor(), X, y, cv=3, random_state=seed).p_alike)
+        p = np.array(p)
+        assert (p < 0.05).sum() <= 8  # more with probability 0.004
+        assert (p > 0.95).sum() <= 8
+        assert abs(p.mean() - 0.5) < 0.12  # three standard errors
+        assert p.min() >= 1 / 1000
+
+    def test_small_where_they_are_from_one_corner(self):
+        for seed in range(10):
+            X = np.random.default_rng(seed).normal(size=(90, 3))
+            order = X[:, 0].argsort()
+            y = np.full(90, np.nan)
+            y[order[-30::2]] = 1.0  # every second of the upper third
+            found = cross_val_error(DummyRegressor(), X, y, random_state=seed)
+            assert found.p_alike <= 0.01
+            assert found.notice == (
+                "The labeled rows look unlike the others (permutation test, p = "
+                f"{found.p_alike:.2g}): the error on rows unlike them can be far larger than this."
+            )
+            chosen = cross_val_error(DummyRegressor(), X, y, cv=2, chosen=True, random_state=seed)
+            assert chosen.notice == ""  # of rows that were chosen it is known
+            assert chosen.p_alike == found.p_alike
+            alike = cross_val_error(
+                DummyRegressor(), X, y, pool=X[order[-30:]] + 1e-3, random_state=seed
+            )  # rows of that corner are wanted
+            assert alike.p_alike > 0.05
+            assert alike.notice == ""
+
+    def test_of_a_large_pool_a_draw_counts(self, monkeypatch):
+        monkeypatch.setattr(errors_module, "MAX_POOL", 30)
+        X, y = table(0, 12, 300)
+        one, again = (cross_val_error(Ridge(), X, y, chosen=True, random_state=3) for _ in "ab")
+        assert (one.p_alike, one.mean) == (again.p_alike, again.mean)
+        monkeypatch.setattr(errors_module, "MAX_POOL", 300)
+        whole = cross_val_error(Ridge(), X, y, chosen=True, random_state=3)
+        assert whole.plain == one.plain
+        assert whole.mean != one.mean
+        assert_allclose(whole.mean, one.mean, rtol=0.3)
+
+
+X, Y = table(0)
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
+REFUSED = {
+    "one fold": ({"cv": 1}, "cv must be an integer of 2 or more, got 1"),
+    "half a fold": ({"cv": 2.5}, "cv must be an integer of 2 or more, got 2.5"),
+    "no repeat": ({"n_repeats": 0}, "n_repeats must be an integer of 1 or more, got 0"),
+    "a word": ({"chosen": "yes"}, "chosen must be one of False, True, got 'yes'"),
+    "a class": ({"model": Ridge}, "model must be a regressor, such as RidgeCV(), got <class"),
+    "a name": ({"model": "ridge"}, "model must be a regressor, such as RidgeCV(), got 'ridge'"),
+    "two labels": (
+        {"y": np.where(np.arange(39) < 2, 1.0, np.nan)},
+        "y must hold at least 3 targets that are not NaN, got 2",
+    ),
+    "infinity": ({"y": np.full(39, np.inf)}, "y must hold finite numbers, NaN for an unlabeled row, got inf"),
+    "texts": ({"y": ["a"] * 39}, "y must hold a number for each row, NaN if it is unlabeled: could not"),
+    "vectors": ({"y": np.ones((39, 2))}, "y must hold a number for each row, NaN if it is unlabeled: y"),
+    "short": ({"y": Y[:9]}, "X and y must be as long, got 39 and 9"),
+    "nothing chosen from": (
+        {"X": X[:5], "y": np.ones(5), "chosen": True},
+        "with chosen=True there must be unlabeled rows in X, or a pool; got none",
+    ),
+    "an empty pool": (
+        {"pool": X[:0], "chosen": True},
+        "with chosen=True there must be unlabeled rows in X, or a pool; got none",
+    ),
+    "fewer columns": ({"pool": X[:, :2]}, "pool must have the columns of X, 0, 1, 2, got 0, 1"),
+    "more columns": (
+        {"pool": X[:, [0, 1, 2, 0]]},
+        "pool must have the columns of X, 0, 1, 2, got 0, 1, 2, 3",
+    ),
+    "other names": (
+        {"X": FRAME, "pool": FRAME.rename(columns={"a": "d"})},
+        "pool must have the columns of X, a, b, c, got d, b, c",
+    ),
+    "no names": ({"X": FRAME, "pool": X}, "pool must have the columns of X, a, b, c, got 0, 1, 2"),
+    "short groups": ({"groups": [1, 2]}, "groups must have a value for each of the 39 rows, got shape (2,)"),
+    "few groups": (
+        {"groups": np.arange(39) % 3},
+        "groups must be at least as many among labeled rows as folds, 5, got 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case):
+    arguments, message = REFUSED[case]
+    with pytest.raises(ParameterError, match="^" + re.escape(message)):
+        cross_val_error(**{"model": Ridge(), "X": X, "y": Y, **arguments})
