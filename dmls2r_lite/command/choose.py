@@ -112,7 +112,7 @@ def write_choice(
     for existing in filter(Path.exists, (output, picture)):
         raise FileExistsError(f"{existing} exists: move it, or name another file with --output")
     table, is_labeled = _read_features(path, target, drop_columns)
-    others = read_table(targets) if targets else None
+    others = read_table(targets, min_rows=1) if targets else None
     missing = [column for column in table.columns if others is not None and column not in others]
     if missing:
         raise ValueError(f"{targets} must have the columns of {path.name}, but lacks {', '.join(missing)}")

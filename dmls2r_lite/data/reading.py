@@ -107,15 +107,9 @@ def read_cells(path: str | Path) -> pd.DataFrame:
 
 
 def find_lines(path: str | Path) -> tuple[list[int], str]:
-    """Where the rows of a table stand in its file, and what separates its columns.
+    """The line of a file in which each row of `read_cells` starts, from 1, and what separates its columns.
 
-    Returns
-    -------
-    lines : list of int
-        For each row of `read_cells` the line in which it starts, from 1; of a Parquet file, which has
-        no lines, the number of the row.
-    separator : str
-        A comma for a Parquet file.
+    A Parquet file has no lines: its rows are counted, and the separator is a comma.
     """
     path = Path(path)
     name, content = _unpack(path)

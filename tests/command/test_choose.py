@@ -92,6 +92,8 @@ def test_labeled_rows_are_known_and_targets_count(frame):
     features = frame.drop(columns="y")
     asked = choose_rows(features, 6, labeled, features.iloc[:8])
     assert pd.read_csv("2.csv")["line"].tolist() == (asked + 2).tolist()
+    frame.iloc[:1].to_csv("one.csv", index=False)
+    assert choose("rows.csv", "-n", 2, "--targets", "one.csv", "--output", "0.csv").exit_code == 0
     assert choose("rows.csv", "-n", 6, "-p", "drop_columns", "y, a", "--output", "3.csv").exit_code == 0
     without = choose_rows(features.drop(columns="a"), 6)
     assert pd.read_csv("3.csv")["line"].tolist() == (without + 2).tolist()

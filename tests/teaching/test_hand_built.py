@@ -19,7 +19,13 @@ from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.losses import RankedListLoss, pairs_from_numbers, pairwise_similarity_loss, ranked_list_loss
 from dmls2r_lite.miner import mine_positives_negatives
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
-from dmls2r_lite.practice.choosing import choose_rows, posterior_covariance, variance_reduction
+from dmls2r_lite.practice.choosing import (
+    choose_rows,
+    posterior_covariance,
+    posterior_sd,
+    variance_reduction,
+)
+from dmls2r_lite.practice.errors import correct_for_choice
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import contrastive_loss
 from dmls2r_lite.rivals.plain import plain_models
@@ -397,6 +403,18 @@ def test_worth_of_labels_and_corrected_error(seed: int) -> None:
     rest = rng.uniform(size=40)
     np.testing.assert_allclose(by_hand.corrected_error(e, sd, n, rest), by_loops * rest.mean())
     np.testing.assert_allclose(by_hand.corrected_error(e, np.ones(12), np.ones(12), np.ones(9)), e.mean())
+
+    X, fold = rng.normal(size=(52, 3)), np.arange(12) % 4
+    Z = by_hand.standardise(X, by=X[12:])
+    n = np.bincount(((Z[12:, None] - Z[:12]) ** 2).sum(axis=2).argmin(axis=1), minlength=12)
+    unsure = np.empty(12)
+    for number in range(4):
+        unsure[fold == number] = posterior_sd(
+            X, np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+        )
+    corrected = by_hand.corrected_error(e, unsure, n, posterior_sd(X, range(12), range(12, 52)))
+    of_package = correct_for_choice(e, fold, pd.DataFrame(X[:12]), pd.DataFrame(X[12:]))[0]
+    np.testing.assert_allclose(corrected, of_package)
 
     spread = rng.normal(size=(2000, 4)) @ np.diag([1, 1, 1, 0])
     np.testing.assert_allclose(by_hand.count_directions(spread), 3, rtol=0.05)
