@@ -196,8 +196,9 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         """Rows as the regressors know them: an array's columns get the names that they had in `fit`."""
         rows = _frame(X)
         if rows.shape[1] != self.n_features_in_:
-            raise ParameterError(
-                f"X must have the {self.n_features_in_} columns of those in fit, got {rows.shape[1]}"
+            raise ParameterError(  # in scikit-learn's words
+                f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
             )
         names = getattr(self, "feature_names_in_", rows.columns)
         return rows if isinstance(X, pd.DataFrame) else rows.set_axis(names, axis=1)

@@ -26,7 +26,13 @@ from dmls2r_lite.interop import LabeledKFold
 from dmls2r_lite.parameters import ParameterError
 from dmls2r_lite.practice import intervals
 from dmls2r_lite.practice.averaging import AveragedRegressor
-from dmls2r_lite.practice.intervals import ConformalRegressor, metric_distance, rank_of_bound, spread
+from dmls2r_lite.practice.intervals import (
+    ConformalRegressor,
+    held_out_coverage,
+    metric_distance,
+    rank_of_bound,
+    spread,
+)
 from dmls2r_lite.rivals.twins import PairwiseDifferenceRegressor
 
 NEW = np.random.default_rng(99).normal(size=(12, 3))
@@ -61,6 +67,7 @@ class TestBounds:
         X, y = table(n, n)
         known = labeled_rows(y)
         model = ConformalRegressor(Ridge(0.5), cv, random_state=0).fit(X, y)
+        assert model.held_out_.shape == (n,)
         assert len(set(model.fold_)) == min(cv, n)
         assert np.ptp(np.bincount(model.fold_)) <= 1
         estimates, errors = np.empty((len(NEW), n)), np.empty(n)
@@ -70,6 +77,7 @@ class TestBounds:
             errors[i] = abs(fitted.predict(X[[row]])[0] - y[row])
             estimates[:, i] = fitted.predict(NEW)
         assert_allclose(model.errors_, errors, rtol=1e-10)
+        assert_allclose(np.abs(model.held_out_ - y[known]), errors, rtol=1e-10)
         assert_allclose(model.predict(NEW), Ridge(0.5).fit(X[known], y[known]).predict(NEW), rtol=1e-10)
         for coverage in (0.05, 0.5, 2 / 3, 0.75, 0.8, 0.9, 0.95):
             if round((1 - coverage) * (n + 1), 9) < 1:
@@ -343,7 +351,7 @@ class TestCoverage:
         """Rows of a group share an offset: only with whole groups left out are new groups covered."""
         rng = np.random.default_rng(2)
         held = {"groups": [], "rows": []}
-        for _ in range(30):
+        for _ in range(20):
             group = np.repeat(np.arange(30), 4)
             X = rng.normal(size=(120, 2)) * 0.1 + rng.normal(size=(30, 2))[group]
             y = X[:, 0] + 3 * rng.normal(size=30)[group] + 0.1 * rng.normal(size=120)
@@ -354,6 +362,39 @@ class TestCoverage:
                 held[name].append(((low <= y[40:]) & (y[40:] <= high)).mean())
         assert np.mean(held["groups"]) > 0.74
         assert np.mean(held["rows"]) < 0.5
+
+
+class TestHeldOutCoverage:
+    def test_by_hand(self):
+        """Of the three errors of the other fold the limit is the largest at 75 %, the second at 50 %."""
+        errors, fold = np.array([1.0, 2, 3, 2.5, 0.5, 4]), np.array([0, 0, 0, 1, 1, 1])
+        assert held_out_coverage(errors, fold, 0.75) == 5 / 6  # all but the 4
+        assert held_out_coverage(errors, fold, 0.5) == 3 / 6  # 1 and 2 of 2.5, 0.5 of 2
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_by_loops(self, seed):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(12, 40))
+        errors, fold = rng.exponential(size=n), rng.permutation(np.arange(n) % rng.integers(2, 6))
+        for coverage in (0.3, 0.5, 0.8):
+            within = 0
+            for i in range(n):
+                others = sorted(errors[j] for j in range(n) if fold[j] != fold[i])
+                last = int(np.ceil(round(coverage * (len(others) + 1), 9)))
+                within += errors[i] <= others[last - 1]
+            assert held_out_coverage(errors, fold, coverage) == within / n
+
+    def test_is_about_the_nominal_value(self):
+        rng = np.random.default_rng(0)
+        found = [held_out_coverage(rng.exponential(size=20), np.arange(20) % 5) for _ in range(200)]
+        assert 0.78 < np.mean(found) < 0.87
+
+    def test_few_labels(self):
+        message = (
+            r"^coverage must not exceed N / \(N \+ 1\), 0.667 with 2 labels, got 0.8: that takes 4 labels$"
+        )
+        with pytest.raises(ParameterError, match=message):
+            held_out_coverage(np.ones(4), np.array([0, 0, 1, 1]))
 
 
 class PlainRidge(RegressorMixin, BaseEstimator):
@@ -454,7 +495,7 @@ class TestFit:
         X, y = table(0)
         expected = ConformalRegressor(Ridge(), random_state=0).fit(X, y).predict_interval(NEW)
         frame, new = (pd.DataFrame(rows, columns=list("abc")) for rows in (X, NEW))
-        for rows, later in ((X.tolist(), NEW.tolist()), (frame, new)):
+        for rows, later in ((X.tolist(), NEW.tolist()), (frame, new), (frame, NEW)):
             model = ConformalRegressor(Ridge(), random_state=0).fit(rows, list(y))
             assert_allclose(model.predict_interval(later), expected, rtol=1e-12)
 
@@ -538,7 +579,7 @@ def test_refused_coverage(coverage):
 @parametrize_with_checks(
     [
         ConformalRegressor(LinearRegression()),
-        ConformalRegressor(ExtraTreesRegressor(5), normalizer="spread", random_state=0),
+        ConformalRegressor(ExtraTreesRegressor(2), normalizer="spread", random_state=0),
     ],
     expected_failed_checks=lambda model: (
         {"check_estimators_nan_inf": "trees take gaps, and so does a regressor around them"}

@@ -2,6 +2,7 @@
 
 import time
 
+import naive
 import numpy as np
 import pytest
 import torch
@@ -9,6 +10,7 @@ from numpy.testing import assert_allclose
 from pandas import DataFrame, Series
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -363,7 +365,7 @@ class TestPairwiseDifference:
                     differences.append(y[i] - y[j])
         tree = KNeighborsRegressor(2).fit(rows, differences)
         x_new = np.random.default_rng(0).uniform(size=(20, 3))
-        expected = []
+        expected, each = [], []
         for x in x_new:
             estimates = []
             for i in known:
@@ -371,8 +373,25 @@ class TestPairwiseDifference:
                 (back,) = tree.predict([[*X[i], *x, *(X[i] - x)]])
                 estimates.append((forth - back) / 2 + y[i])
             expected.append(np.mean(estimates))
+            each.append(estimates)
         model = PairwiseDifferenceRegressor(KNeighborsRegressor(2)).fit(X, y)
         assert_allclose(model.predict(x_new), expected)
+        assert_allclose(model.predict_each(x_new), each)  # of 20 rows, in blocks of 8
+        assert_allclose(model.predict_each(x_new.tolist()).mean(axis=1), model.predict(x_new))
+
+    def test_each_anchor_by_hand(self):
+        """Nearest neighbour on pairs: (0, 1), difference -10, and (1, 0), difference 10."""
+        model = PairwiseDifferenceRegressor(KNeighborsRegressor(1)).fit([[0.0], [1.0]], [5.0, 15.0])
+        # At 0 the pairs with 0 are as near to both; with 1 the difference is -10 forth and 10 back.
+        assert model.predict_each([[0.0]])[0, 1] == 15 - 10
+        assert model.predict_each([[1.0]])[0, 0] == 5 + 10
+
+    def test_each_is_for_fitted_models_and_their_columns(self):
+        with pytest.raises(NotFittedError):
+            PairwiseDifferenceRegressor().predict_each([[0.0]])
+        model = PairwiseDifferenceRegressor(LinearRegression()).fit(*problem(0))
+        with pytest.raises(ValueError, match=r"X has 2 features, but Pair.* is expecting 3"):
+            model.predict_each([[0.0, 1.0]])
 
     def test_linear_regression_on_pairs_is_linear_regression(self):
         X, y = problem(4, 30, 0)
@@ -450,3 +469,41 @@ QUICK = {"n_epochs": 15, "max_steps_per_epoch": 10, "learning_rate": 0.01}
 )
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
+
+
+class TestEachNetwork:
+    @pytest.mark.parametrize("target_scaling", ["minmax", "standard", "none"])
+    def test_by_loops(self, target_scaling, monkeypatch):
+        """Eq. 4 with each network alone, in the target's unit; their mean is what is predicted."""
+        X, y = problem(0)
+        model = DMLS2RRegressor(
+            (6,), n_networks=3, n_epochs=1, target_scaling=target_scaling, random_state=0
+        ).fit(X, 1000 * y)
+        rows = np.random.default_rng(1).uniform(size=(9, 3))
+        monkeypatch.setattr("dmls2r_lite.fitting.ROWS_PER_BLOCK", 4)
+        each = model.predict_each(rows)
+        assert each.shape == (9, 3)
+        known = ~np.isnan(y)
+        x_labeled, x_new = (torch.tensor(model.feature_scaler_.transform(part)) for part in (X[known], rows))
+        y_labeled = torch.tensor(model.target_scaler_.transform(1000 * y[known, None])[:, 0])
+        for number, network in enumerate(model.networks_):
+            with torch.no_grad():
+                scaled = naive.predict(naive.pair_function(network), x_new, x_labeled, y_labeled)
+            expected = model.target_scaler_.inverse_transform(scaled[:, None].numpy())[:, 0]
+            assert_allclose(each[:, number], expected, rtol=1e-10)
+        assert_allclose(each.mean(axis=1), model.predict(rows), rtol=1e-10)
+        assert (each.std(axis=1) > 0).all()
+
+    def test_of_vectors(self):
+        X, y = problem(0)
+        quick = {"hidden_sizes": (6,), "n_epochs": 1, "random_state": 0}
+        model = DMLS2RRegressor(n_networks=2, **quick).fit(X, np.column_stack([y, -y]))
+        each = model.predict_each(X)
+        assert each.shape == (42, 2, 2)
+        assert_allclose(each.mean(axis=1), model.predict(X), rtol=1e-10)
+        alone = DMLS2RRegressor(**quick).fit(X, y)
+        assert_allclose(alone.predict_each(X)[:, 0], alone.predict(X), rtol=1e-12)
+
+    def test_not_fitted(self):
+        with pytest.raises(NotFittedError):
+            DMLS2RRegressor().predict_each([[0.0]])

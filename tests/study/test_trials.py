@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -16,7 +17,7 @@ from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.rivals.plain import plain_models
 from dmls2r_lite.study import trials as trials_module
 from dmls2r_lite.study.reproduction import paper_tables
-from dmls2r_lite.study.trials import predict_held_out, run_trials
+from dmls2r_lite.study.trials import fit_with_seed, fit_without, predict_held_out, run_trials
 
 SECONDS = ["fit_seconds", "predict_seconds"]
 
@@ -231,3 +232,80 @@ class TestHeldOut:
         assert sorted(held_out["row"]) == sorted(known[:3])
         with pytest.raises(ValueError, match="y must hold at least 3 targets that are not NaN, got 2"):
             predict_held_out(X, y.where(y.index.isin(known[:2])), {}, n_repeats=1)
+
+
+class TestFitWithout:
+    @pytest.fixture
+    def table(self):
+        rng = np.random.default_rng(0)
+        X = pd.DataFrame(rng.normal(size=(30, 3)), columns=list("abc"), index=rng.permutation(30) // 2)
+        y = X["a"] - X["b"] ** 2
+        y.iloc[rng.permutation(30)[:12]] = np.nan
+        known = np.flatnonzero(y.notna())
+        folds = [known[:4], known[4:5], known[5:9], np.zeros(0, dtype=int), known[2:7][::-1], known[9:10]]
+        return X, y, folds
+
+    @pytest.mark.parametrize(
+        "model", [Ridge(0.3), KNeighborsRegressor(2), make_pipeline(StandardScaler(), Ridge())], ids=repr
+    )
+    def test_by_loops(self, table, model):
+        """In the order of the folds, whatever their sizes."""
+        X, y, folds = table
+        before = y.copy()
+        copies = fit_without(model, X, y, folds, [0] * len(folds))
+        for fold, copy in zip(folds, copies, strict=True):
+            rest = [row for row in range(30) if not np.isnan(y.iloc[row]) and row not in fold]
+            expected = clone(model).fit(X.iloc[rest], y.iloc[rest]).predict(X)
+            np.testing.assert_allclose(copy.predict(X), expected, rtol=1e-10)
+        pd.testing.assert_series_equal(y, before)
+
+    def test_who_sees_what(self, table):
+        X, y, folds = table
+        PlainSpy.given, SemiSupervisedSpy.given = [], []
+        for spy in (PlainSpy(), SemiSupervisedSpy()):
+            fit_without(spy, X, y, folds[:3], [0] * 3)
+        assert [len(rows) for rows, _ in PlainSpy.given] == [17, 14, 14]  # folds of one size together
+        for (rows, targets), place in zip(SemiSupervisedSpy.given, (1, 0, 2), strict=True):
+            pd.testing.assert_frame_equal(rows, X)
+            hidden = y.copy()
+            hidden.iloc[folds[place]] = np.nan
+            pd.testing.assert_series_equal(targets, hidden)
+
+    def test_seeds_are_those_of_the_folds(self, table):
+        X, y, folds = table
+        forest = RandomForestRegressor(2)
+        copies = fit_without(forest, X, y, folds, range(6))
+        assert [copy.random_state for copy in copies] == list(range(6))
+        assert forest.random_state is None
+
+    @pytest.mark.parametrize("max_values", [1, 180, 10**9])
+    def test_networks_of_folds_of_one_size_at_once(self, table, max_values, monkeypatch):
+        X, y, folds = table
+        monkeypatch.setattr(trials_module, "MAX_VALUES", max_values)
+        sizes, whole = [], DMLS2RRegressor.fit_side_by_side
+
+        def spy(models, sets):
+            sizes.append(len(models))
+            return whole(models, sets)
+
+        monkeypatch.setattr(DMLS2RRegressor, "fit_side_by_side", staticmethod(spy))
+        model = DMLS2RRegressor((4,), n_epochs=1, max_steps_per_epoch=2)
+        copies = fit_without(model, X, y, folds, range(6))
+        assert sizes == {1: [], 180: [2, 2], 10**9: [2, 2]}[max_values]
+        for fold, seed, copy in zip(folds, range(6), copies, strict=True):
+            hidden = y.copy()
+            hidden.iloc[fold] = np.nan
+            alone = fit_with_seed(model, X, hidden, seed)
+            np.testing.assert_allclose(copy.predict(X), alone.predict(X), rtol=1e-4)
+
+    def test_a_method_of_its_own_comes_first(self, table):
+        X, y, folds = table
+
+        class Own(PlainSpy):
+            def fit_without(self, *arguments):
+                return arguments
+
+        given = fit_without(Own(), X, y, folds, [0] * 6)
+        assert given[0] is X
+        assert given[1] is y
+        assert given[2:] == (folds, [0] * 6)
