@@ -372,4 +372,390 @@ def fit_any_table(X, y):
             "below half",
         ),
     ],
+    "7_which_rows_to_label": [
+        (
+            "posterior-variance",
+            """\
+def posterior_variance(K, labeled, noise):
+    rows = sorted(set(labeled))
+    inverse = np.linalg.inv(K[np.ix_(rows, rows)] + noise * np.eye(len(rows)))
+    return np.diag(K - K[:, rows] @ inverse @ K[rows])
+""",
+            "the second label is lost",
+        ),
+        (
+            "posterior-variance",
+            """\
+def posterior_variance(K, labeled, noise):
+    inverse = np.linalg.inv(K[np.ix_(labeled, labeled)] + noise)
+    return np.diag(K - K[:, labeled] @ inverse @ K[labeled])
+""",
+            "the noise stands in the whole block",
+        ),
+        (
+            "posterior-variance",
+            """\
+def posterior_variance(K, labeled, noise):
+    K = K + noise * np.eye(len(K))
+    return np.diag(K - K[:, labeled] @ np.linalg.inv(K[np.ix_(labeled, labeled)]) @ K[labeled])
+""",
+            "on the diagonal of the labeled block only",
+        ),
+        (
+            "add-labels",
+            """\
+def add_labels(C, rows, noises):
+    left = C.copy()
+    for row, noise in zip(rows, noises):
+        left -= np.outer(C[:, row], C[row]) / (C[row, row] + noise)
+    return left
+""",
+            "what the first has left",
+        ),
+        (
+            "add-labels",
+            """\
+def add_labels(C, rows, noises):
+    for row, noise in zip(rows, noises):
+        C -= np.outer(C[:, row], C[row]) / (C[row, row] + noise)
+    return C
+""",
+            "it changes its input C",
+        ),
+        (
+            "add-labels",
+            """\
+def add_labels(C, rows, noises):
+    C = C.copy()
+    for row, noise in zip(rows, noises):
+        for i in range(len(C)):
+            for j in range(len(C)):
+                C[i, j] -= C[i, row] * C[row, j] / (C[row, row] + noise)
+    return C
+""",
+            "0.19 expected",
+        ),
+        (
+            "choose-for",
+            """\
+def choose_for(K, n, labeled, targets, noise):
+    C, chosen = K, []
+    for row in labeled:
+        C = C - np.outer(C[:, row], C[row]) / (C[row, row] + noise)
+    for _ in range(n):
+        fall = (C**2).sum(axis=0) / (C.diagonal() + noise)
+        fall[[*labeled, *targets, *chosen]] = -1
+        chosen.append(int(fall.argmax()))
+        C = C - np.outer(C[:, chosen[-1]], C[chosen[-1]]) / (C[chosen[-1], chosen[-1]] + noise)
+    return chosen
+""",
+            "only the targets should",
+        ),
+        (
+            "choose-for",
+            """\
+def choose_for(K, n, labeled, targets, noise):
+    C, chosen = K, []
+    for _ in range(n):
+        fall = (C[targets] ** 2).sum(axis=0) / (C.diagonal() + noise)
+        fall[[*labeled, *targets, *chosen]] = -1
+        chosen.append(int(fall.argmax()))
+        C = C - np.outer(C[:, chosen[-1]], C[chosen[-1]]) / (C[chosen[-1], chosen[-1]] + noise)
+    return chosen
+""",
+            "the label that is there does not count",
+        ),
+        (
+            "choose-for",
+            """\
+def choose_for(K, n, labeled, targets, noise):
+    C = K
+    for row in labeled:
+        C = C - np.outer(C[:, row], C[row]) / (C[row, row] + noise)
+    fall = (C[targets] ** 2).sum(axis=0) / (C.diagonal() + noise)
+    fall[[*labeled, *targets]] = -1
+    return np.argsort(-fall, kind="stable")[:n].tolist()
+""",
+            "the second choice does not know of the first",
+        ),
+        (
+            "rows-near-centres",
+            """\
+def rows_near_centres(X, centres):
+    distances = cdist(centres, X)
+    sizes = np.bincount(distances.argmin(axis=0), minlength=len(centres))
+    return distances.argmin(axis=1)[np.argsort(-sizes, kind="stable")].tolist()
+""",
+            "row 1 is paid for twice",
+        ),
+        (
+            "rows-near-centres",
+            """\
+def rows_near_centres(X, centres):
+    distances, rows = cdist(centres, X), []
+    for centre in range(len(centres)):
+        free = np.where(np.isin(np.arange(len(X)), rows), np.inf, distances[centre])
+        rows.append(int(free.argmin()))
+    return rows
+""",
+            "the largest cluster, that of centre 2, comes first",
+        ),
+        (
+            "rows-near-centres",
+            """\
+def rows_near_centres(X, centres):
+    distances = cdist(centres, X)
+    owner = distances.argmin(axis=0)
+    sizes = np.bincount(owner, minlength=len(centres))
+    order = np.argsort(-sizes, kind="stable")
+    return [int(np.where(owner == centre, distances[centre], np.inf).argmin()) for centre in order]
+""",
+            "whichever cluster that row is in",
+        ),
+        (
+            "spread-batch",
+            """\
+def spread_batch(scores, X, n, distance):
+    return np.argsort(-scores, kind="stable")[:n].tolist()
+""",
+            "these are the three best scores",
+        ),
+        (
+            "spread-batch",
+            """\
+def spread_batch(scores, X, n, distance):
+    taken = []
+    for row in np.argsort(-scores, kind="stable").tolist():
+        if not taken or np.linalg.norm(X[taken[-1]] - X[row]) >= distance:
+            taken.append(row)
+    return taken[:n]
+""",
+            "compare with *all* that were taken",
+        ),
+        (
+            "spread-batch",
+            """\
+def spread_batch(scores, X, n, distance):
+    taken = []
+    for row in np.argsort(-scores, kind="stable").tolist():
+        if all(np.linalg.norm(X[other] - X[row]) >= distance for other in taken):
+            taken.append(row)
+    return taken[:n]
+""",
+            "fill up to n",
+        ),
+        (
+            "choose-my-rows",
+            """\
+def choose_my_rows(X, n):
+    return np.argsort(-variance_reduction(covariance(X)))[:n].tolist()
+""",
+            "the verdict is helped",
+        ),
+        (
+            "choose-my-rows",
+            """\
+def choose_my_rows(X, n):
+    return np.random.default_rng().permutation(len(X))[:n].tolist()
+""",
+            "the same rows twice",
+        ),
+        (
+            "choose-my-rows",
+            """\
+def choose_my_rows(X, n):
+    return choose_rows(X, n).tolist()
+""",
+            "does not call choose_rows",
+        ),
+    ],
+    "8_how_sure": [
+        (
+            "labels-needed",
+            """\
+def labels_needed(coverage, spare):
+    return math.ceil((spare + 1) / (1 - coverage)) - 1
+""",
+            "stored not quite exactly",
+        ),
+        (
+            "labels-needed",
+            """\
+def labels_needed(coverage, spare):
+    return math.ceil(max(spare, 1) / (1 - coverage) - 1e-9) - 1
+""",
+            "k must be one more than `spare`",
+        ),
+        (
+            "labels-needed",
+            """\
+def labels_needed(coverage, spare):
+    return math.ceil((spare + 1) / (1 - coverage) - 1e-9)
+""",
+            "one too many: k is made of N + 1",
+        ),
+        (
+            "plus-intervals",
+            """\
+def plus_intervals(fit, X, y, fold, X_new, k):
+    errors = np.empty(len(y))
+    for i in range(len(y)):
+        errors[i] = abs(y[i] - fit(X[fold != fold[i]], y[fold != fold[i]])(X[i : i + 1])[0])
+    centre, q = fit(X, y)(X_new), np.sort(errors)[-k]
+    return np.column_stack([centre - q, centre + q])
+""",
+            "the model on all labels plus and minus",
+        ),
+        (
+            "plus-intervals",
+            """\
+def plus_intervals(fit, X, y, fold, X_new, k):
+    low, high = [], []
+    for i in range(len(y)):
+        rest = np.arange(len(y)) != i
+        model = fit(X[rest], y[rest])
+        error = abs(y[i] - model(X[i : i + 1])[0])
+        low.append(model(X_new) - error)
+        high.append(model(X_new) + error)
+    return np.column_stack([np.sort(low, axis=0)[k - 1], np.sort(high, axis=0)[-k]])
+""",
+            "leave out *all* labels of the fold",
+        ),
+        (
+            "plus-intervals",
+            """\
+def plus_intervals(fit, X, y, fold, X_new, k):
+    low, high = [], []
+    for i in range(len(y)):
+        model = fit(X[fold != fold[i]], y[fold != fold[i]])
+        error = abs(y[i] - model(X[i : i + 1])[0])
+        low.append(model(X_new) - error)
+        high.append(model(X_new) + error)
+    return np.column_stack([np.sort(low, axis=0)[-k], np.sort(high, axis=0)[k - 1]])
+""",
+            "smallest and largest are mixed up",
+        ),
+        (
+            "signed-intervals",
+            """\
+def signed_intervals(estimates, errors, coverage):
+    k = math.floor((1 - coverage) * (len(errors) + 1) + 1e-9)
+    low, high = np.sort(errors)[[k - 1, -k]] if k > 0 else (-np.inf, np.inf)
+    return np.column_stack([estimates + low, estimates + high])
+""",
+            "each side misses the whole 40 %",
+        ),
+        (
+            "signed-intervals",
+            """\
+def signed_intervals(estimates, errors, coverage):
+    k = math.floor((1 - coverage) / 2 * (len(errors) + 1))
+    low, high = np.sort(errors)[[k - 1, -k]] if k > 0 else (-np.inf, np.inf)
+    return np.column_stack([estimates + low, estimates + high])
+""",
+            "nine labels are enough",
+        ),
+        (
+            "signed-intervals",
+            """\
+def signed_intervals(estimates, errors, coverage):
+    k = math.floor((1 - coverage) / 2 * (len(errors) + 1) + 1e-9)
+    low, high = np.sort(errors)[k - 1], np.sort(errors)[-k]
+    return np.column_stack([estimates + low, estimates + high])
+""",
+            "k is 0, and the bounds are -inf and inf",
+        ),
+        (
+            "coverage-and-error",
+            """\
+def coverage_and_error(low, high, y):
+    inside = ((low <= y) & (y <= high)).ravel()
+    return float(inside.mean()), float(inside.std() / len(inside) ** 0.5)
+""",
+            "the seeds are",
+        ),
+        (
+            "coverage-and-error",
+            """\
+def coverage_and_error(low, high, y):
+    shares = ((low <= y) & (y <= high)).mean(axis=1)
+    return float(shares.mean()), float(shares.std() / len(shares) ** 0.5)
+""",
+            "S - 1 in the denominator",
+        ),
+        (
+            "coverage-and-error",
+            """\
+def coverage_and_error(low, high, y):
+    shares = ((low < y) & (y < high)).mean(axis=1)
+    return float(shares.mean()), float(shares.std(ddof=1) / len(shares) ** 0.5)
+""",
+            "on a bound counts as inside",
+        ),
+        (
+            "p-alike",
+            """\
+def p_alike(X_labeled, X_others, orders):
+    rows, n = np.vstack([X_labeled, X_others]), len(X_labeled)
+    T = [
+        ((rows[order[:n]].mean(axis=0) - rows[order[n:]].mean(axis=0)) ** 2).sum()
+        for order in [np.arange(len(rows)), *orders]
+    ]
+    return float(np.mean(np.array(T) >= T[0] - 1e-12))
+""",
+            "do both columns count alike",
+        ),
+        (
+            "p-alike",
+            """\
+def p_alike(X_labeled, X_others, orders):
+    rows, n = np.vstack([X_labeled, X_others]), len(X_labeled)
+    rows = rows / rows.std(axis=0)
+    T = [
+        ((rows[order[:n]].mean(axis=0) - rows[order[n:]].mean(axis=0)) ** 2).sum()
+        for order in [np.arange(len(rows)), *orders]
+    ]
+    return float(np.mean(np.array(T[1:]) >= T[0] - 1e-12))
+""",
+            "the observed grouping is not counted",
+        ),
+        (
+            "p-alike",
+            """\
+def p_alike(X_labeled, X_others, orders):
+    rows, n = np.vstack([X_labeled, X_others]), len(X_labeled)
+    rows = rows / rows.std(axis=0)
+    T = [
+        (rows[order[n:]].mean(axis=0) - rows[order[:n]].mean(axis=0)).sum()
+        for order in [np.arange(len(rows)), *orders]
+    ]
+    return float(np.mean(np.array(T) >= T[0] - 1e-12))
+""",
+            "one-sided",
+        ),
+        (
+            "difficulty",
+            """\
+def difficulty(X_labeled, errors, X):
+    return np.ones(len(X))
+""",
+            "at most 90 %",
+        ),
+        (
+            "difficulty",
+            """\
+def difficulty(X_labeled, errors, X):
+    return cdist(X, X_labeled).min(axis=1) + 0.1
+""",
+            "at most 90 %",
+        ),
+        (
+            "difficulty",
+            """\
+def difficulty(X_labeled, errors, X):
+    return errors[cdist(X, X_labeled).argmin(axis=1)]
+""",
+            "is positive where half of the errors are 0",
+        ),
+    ],
 }
