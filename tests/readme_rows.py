@@ -3,10 +3,12 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
+from dmls2r_lite.practice.trials import CHOSEN, RANDOM, shipped_few_labels
 from dmls2r_lite.study.benchmark import AS_PUBLISHED, shipped_trials
-from dmls2r_lite.study.comparing import VERDICTS, tally_verdicts
+from dmls2r_lite.study.comparing import VERDICTS, give_verdict, tally_verdicts
 from dmls2r_lite.study.reproduction import BEATS, count_claims, judge_benchmark, paper_tables
 
 README = Path(__file__).parents[1] / "README.md"
@@ -16,6 +18,7 @@ NAMES = {
     AS_PUBLISHED: "Air Quality as published [µg/m³]",
     "air_quality": "Air Quality [µg/m³]",
 }
+LEARNERS = ("DML-S2R", "extra trees", "extra trees on pairs", "Gaussian process", "ridge", "average")
 CLAIMS = {
     "our mean is at or under the paper's: DML-S2R, COREG, MSSR": [
         f"{method}: at or under the paper's MAE" for method in ("DML-S2R", "COREG", "MSSR")
@@ -80,10 +83,45 @@ def counted_claims(trials: pd.DataFrame) -> str:
     return "\n".join(["| claim | cells |", "| --- | --- |", *rows, "", BEATS])
 
 
+def few_labels(trials: pd.DataFrame) -> str:
+    """What choosing rows changes for each learner, by number of labels."""
+    cell = ["dataset", "method", "n_labeled"]
+    both = trials[trials["choice"].isin([RANDOM, CHOSEN])].pivot(
+        index=[*cell, "seed"], columns="choice", values="mae"
+    )
+    change = np.log(both[CHOSEN] / both[RANDOM]).dropna().groupby(cell).mean()
+    judged = trials[trials["choice"].isin([RANDOM, CHOSEN])]
+    judged = judged.assign(dataset=judged["dataset"] + ", " + judged["method"], method=judged["choice"])
+    verdicts = give_verdict(judged, CHOSEN, RANDOM)
+    rows = []
+    for learner in LEARNERS:
+        means = change.xs(learner, level="method").groupby("n_labeled").mean()
+        own = verdicts[[name.endswith(f", {learner}") for name in verdicts.index.get_level_values(0)]]
+        counts = own["verdict"].value_counts()
+        shown = f"{counts.get('helped', 0)} helped, {counts.get('hurt', 0)} hurt of {len(own)}"
+        rows.append(f"| {learner} | {' | '.join(f'{100 * np.expm1(v):+.0f} %' for v in means)} | {shown} |")
+    n_datasets = change.index.get_level_values("dataset").nunique()
+    sizes = sorted(trials["n_labeled"].unique())
+    return "\n".join(
+        [
+            f"Change of the error where the rule chooses the rows to label in place of chance ({n_datasets} "
+            f"datasets, {trials['seed'].nunique()} splits each, geometric mean), and verdicts of the cells:",
+            "",
+            f"| learner | {' | '.join(f'N = {n}' for n in sizes)} | cells |",
+            "| --- " * (len(sizes) + 2) + "|",
+            *rows,
+        ]
+    )
+
+
 def blocks() -> dict[str, str]:
     """Each block of the README between `<!-- rows: NAME -->` and `<!-- end -->`."""
     trials = shipped_trials()
-    return {"errors": expected_errors(trials), "claims": counted_claims(trials)}
+    return {
+        "errors": expected_errors(trials),
+        "claims": counted_claims(trials),
+        "few labels": few_labels(shipped_few_labels()),
+    }
 
 
 if __name__ == "__main__":
