@@ -214,7 +214,7 @@ def test_headings_of_texts_are_in_order():
         assert all(later - earlier <= 1 for earlier, later in itertools.pairwise(levels)), path.name
 
 
-@pytest.mark.parametrize("name", ["errors", "claims"])
+@pytest.mark.parametrize("name", ["errors", "claims", "few labels"])
 def test_numbers_in_readme_are_those_of_the_shipped_trials(name):
     """If this fails: python tests/readme_rows.py"""
     block = f"<!-- rows: {name} -->\n{readme_rows.blocks()[name]}\n<!-- end -->"
