@@ -51,7 +51,7 @@ RANDOM, CHOSEN = "random", "chosen"
 SPACES = ("input space", "metric space", "untrained space")
 WANTED = tuple(
     f"{how} ({which})" for which in ("a third", "20 near") for how in ("random", "chosen", "targets")
-)
+)  # in brackets what is measured
 CHOICES = (RANDOM, CHOSEN, "k-means", *SPACES, *WANTED)
 
 
@@ -182,7 +182,7 @@ def _choose(dataset: str, choice: str, n: int, seed: int) -> tuple[tuple[int, ..
         rows = choose_rows(pool, n, targets=split.X_test.iloc[wanted])
     elif how == "k-means":
         rows = _nearest_to_centres(pool, n, seed)
-    else:
+    else:  # one of `SPACES`
         y = split.y_train.mask(np.arange(len(pool)) >= len(half))
         space = pool.to_numpy()
         if how != "input space":
