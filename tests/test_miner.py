@@ -81,6 +81,18 @@ def test_random_scores(dtype, m, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("k", [1, 5, 12])
+def test_networks_side_by_side_choose_as_each_alone(k, mode):
+    generator = torch.Generator().manual_seed(k)
+    for spread in (2, 1000):  # ties everywhere, and few
+        g, h = (torch.randint(-spread, spread + 1, (4, n), generator=generator).float() for n in (7, 12))
+        alone = [mine_from_scores(*scores, k, mode) for scores in zip(g, h, strict=True)]
+        together = mine_from_scores(g, h, k, mode)
+        for one, each in zip(together, zip(*alone, strict=True), strict=True):
+            assert torch.equal(one, torch.stack(each))
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_all_anchors_on_one_side(mode):
     h = torch.arange(20.0).flip(0)
     for g in (100.0, -100.0, 0.0, -19.0):
@@ -125,3 +137,5 @@ def test_shapes_that_do_not_fit():
         mine_positives_negatives(torch.zeros(3), 1)
     with pytest.raises(ValueError, match=r"g_anchors and h_unlabeled must have shapes \(N,\) and \(M,\)"):
         mine_from_scores(torch.zeros(2, 1), torch.zeros(3), 1)
+    with pytest.raises(ValueError, match=r"or \(R, N\) and \(R, M\), got \(2, 1\) and \(3, 4\)"):
+        mine_from_scores(torch.zeros(2, 1), torch.zeros(3, 4), 1)
