@@ -19,6 +19,7 @@ from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.losses import RankedListLoss, pairs_from_numbers, pairwise_similarity_loss, ranked_list_loss
 from dmls2r_lite.miner import mine_positives_negatives
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
+from dmls2r_lite.practice.intervals import ConformalRegressor
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import contrastive_loss
 from dmls2r_lite.rivals.plain import plain_models
@@ -56,7 +57,7 @@ def hand_built(number):
     )
 
 
-@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "05", "06", "08"])
+@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "05", "06", "08", "10"])
 def test_notebook_builds_by_hand(number):
     built = vars(hand_built(number))
     assert built
@@ -361,3 +362,20 @@ def test_antisymmetric_head_and_image_encoder_in_the_estimator() -> None:
     weights = [pair for pair in trained if pair[1].ndim > 1]  # biases of units that stay on do not move
     assert len(weights) == 5
     assert not any(torch.equal(after.float(), before) for after, before in weights)
+
+
+@pytest.mark.parametrize("model", ["median", "ridge", "3-NN"])
+@seeds
+def test_intervals(seed: int, model: str) -> None:
+    by_hand = hand_built("10")
+    rng = np.random.default_rng(seed)
+    n = 9 + 4 * seed
+    X, X_new, y = rng.normal(size=(n, 3)), rng.normal(size=(30, 3)), rng.normal(size=n)
+    regressor = plain_models()[model]
+    of_package = ConformalRegressor(regressor, cv=2 + seed, random_state=seed).fit(X, y)
+    copies = by_hand.fit_without_folds(regressor, X, y, of_package.fold_)
+    low, high = by_hand.opinions_of_labels(copies, of_package.fold_, X, y, X_new)
+    np.testing.assert_allclose((high - low) / 2, np.tile(of_package.errors_, (30, 1)), atol=1e-12)
+    for coverage in (0.6, 0.8, 0.9):
+        bounds = by_hand.cv_plus(low, high, coverage)
+        np.testing.assert_allclose(bounds, of_package.predict_interval(X_new, coverage))
