@@ -37,7 +37,7 @@ class ExpectedError:
         A row per repeat and labeled row, see `dmls2r_lite.study.trials.predict_held_out`, and its `error`.
     p_alike : float
         Of the permutation test whether labeled rows and pool look like draws from one table; NaN without
-        a pool. After a choice of rows it is small, and should be.
+        a pool. It notices labels from one corner, but hardly rows that were chosen to spread out.
     notice : str
         What to look out for, in words; empty if there is nothing.
     """

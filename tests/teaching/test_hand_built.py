@@ -26,6 +26,7 @@ from dmls2r_lite.practice.choosing import (
     variance_reduction,
 )
 from dmls2r_lite.practice.errors import correct_for_choice
+from dmls2r_lite.practice.intervals import ConformalRegressor
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import contrastive_loss
 from dmls2r_lite.rivals.plain import plain_models
@@ -64,6 +65,7 @@ def hand_built(number):
 
 
 @pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "05", "06", "08", "09"])
+@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "05", "06", "08", "10"])
 def test_notebook_builds_by_hand(number):
     built = vars(hand_built(number))
     assert built
@@ -418,3 +420,20 @@ def test_worth_of_labels_and_corrected_error(seed: int) -> None:
 
     spread = rng.normal(size=(2000, 4)) @ np.diag([1, 1, 1, 0])
     np.testing.assert_allclose(by_hand.count_directions(spread), 3, rtol=0.05)
+
+
+@pytest.mark.parametrize("model", ["median", "ridge", "3-NN"])
+@seeds
+def test_intervals(seed: int, model: str) -> None:
+    by_hand = hand_built("10")
+    rng = np.random.default_rng(seed)
+    n = 9 + 4 * seed
+    X, X_new, y = rng.normal(size=(n, 3)), rng.normal(size=(30, 3)), rng.normal(size=n)
+    regressor = plain_models()[model]
+    of_package = ConformalRegressor(regressor, cv=2 + seed, random_state=seed).fit(X, y)
+    copies = by_hand.fit_without_folds(regressor, X, y, of_package.fold_)
+    low, high = by_hand.opinions_of_labels(copies, of_package.fold_, X, y, X_new)
+    np.testing.assert_allclose((high - low) / 2, np.tile(of_package.errors_, (30, 1)), atol=1e-12)
+    for coverage in (0.6, 0.8, 0.9):
+        bounds = by_hand.cv_plus(low, high, coverage)
+        np.testing.assert_allclose(bounds, of_package.predict_interval(X_new, coverage))

@@ -143,7 +143,8 @@ def test_metadata_is_clean(path):
     assert nb.metadata.kernelspec.name == "python3"
     assert "version" not in nb.metadata.language_info
     for cell in nb.cells:
-        assert set(cell.metadata) <= {"tags"}
+        assert set(cell.metadata) <= {"tags", "jupyter"}
+        assert cell.metadata.get("jupyter", {"source_hidden": True}) == {"source_hidden": True}
     tags = {tag for cell in nb.cells for tag in cell.metadata.get("tags", [])}
     assert tags <= {"parameters", "hand-built", "key-figure", "results"}
 
