@@ -486,7 +486,7 @@ def rows_near_centres(X, centres):
     sizes = np.bincount(distances.argmin(axis=0), minlength=len(centres))
     return distances.argmin(axis=1)[np.argsort(-sizes, kind="stable")].tolist()
 """,
-            "row 1 is paid for twice",
+            "row 2 is paid for twice",
         ),
         (
             "rows-near-centres",
@@ -498,7 +498,7 @@ def rows_near_centres(X, centres):
         rows.append(int(free.argmin()))
     return rows
 """,
-            "the largest cluster, that of centre 2, comes first",
+            "the largest cluster, that of centre 1, comes first",
         ),
         (
             "rows-near-centres",
@@ -510,7 +510,7 @@ def rows_near_centres(X, centres):
     order = np.argsort(-sizes, kind="stable")
     return [int(np.where(owner == centre, distances[centre], np.inf).argmin()) for centre in order]
 """,
-            "whichever cluster that row is in",
+            "whichever cluster that is in",
         ),
         (
             "spread-batch",
@@ -567,6 +567,35 @@ def choose_my_rows(X, n):
     return choose_rows(X, n).tolist()
 """,
             "does not call choose_rows",
+        ),
+        (
+            "rows-near-centres",
+            """\
+def rows_near_centres(X, centres):
+    distances = cdist(centres, X)
+    rows = []
+    for centre in np.bincount(distances.argmin(axis=0), minlength=len(centres)).argsort()[::-1]:
+        free = np.where(np.isin(np.arange(len(X)), rows), np.inf, distances[centre])
+        rows.append(int(free.argmin()))
+    return rows
+""",
+            "of equal sizes the lower centre number comes first",
+        ),
+        (
+            "choose-for",
+            """\
+def choose_for(K, n, labeled, targets, noise):
+    C, chosen = K, []
+    for row in labeled:
+        C = C - np.outer(C[:, row], C[row]) / (C[row, row] + noise)
+    for _ in range(n):
+        fall = (C[targets] ** 2).sum(axis=0)
+        fall[[*labeled, *targets, *chosen]] = -1
+        chosen.append(int(fall.argmax()))
+        C = C - np.outer(C[:, chosen[-1]], C[chosen[-1]]) / (C[chosen[-1], chosen[-1]] + noise)
+    return chosen
+""",
+            "but a variance of 4",
         ),
     ],
     "8_how_sure": [
@@ -756,6 +785,23 @@ def difficulty(X_labeled, errors, X):
     return errors[cdist(X, X_labeled).argmin(axis=1)]
 """,
             "is positive where half of the errors are 0",
+        ),
+        (
+            "labels-needed",
+            """\
+def labels_needed(coverage, spare):
+    return round((spare + 1) / (1 - coverage)) - 1
+""",
+            "not to the nearest",
+        ),
+        (
+            "difficulty",
+            """\
+def difficulty(X_labeled, errors, X):
+    nearest = cdist(X, X_labeled).argsort(axis=1)[:, :5]
+    return errors[nearest].mean(axis=1) + 1e-6
+""",
+            "at most 90 %",
         ),
     ],
 }
