@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .practice.choosing import choose_rows
     from .practice.errors import cross_val_error
     from .practice.intervals import ConformalRegressor
+    from .practice.storing import load_model, save_model
     from .rivals.coreg import COREGRegressor
     from .rivals.mssr import MSSRRegressor
 
@@ -27,6 +28,8 @@ __all__ = [
     "choose_rows",
     "cross_val_error",
     "load_dataset",
+    "load_model",
+    "save_model",
     "split_dataset",
 ]
 
@@ -40,6 +43,8 @@ _MODULES = {
     "choose_rows": ".practice.choosing",
     "cross_val_error": ".practice.errors",
     "load_dataset": ".data",
+    "load_model": ".practice.storing",
+    "save_model": ".practice.storing",
     "split_dataset": ".data",
 }
 
