@@ -64,8 +64,7 @@ def hand_built(number):
     )
 
 
-@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "05", "06", "08", "09"])
-@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "05", "06", "08", "10"])
+@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "05", "06", "08", "09", "10"])
 def test_notebook_builds_by_hand(number):
     built = vars(hand_built(number))
     assert built
