@@ -28,8 +28,10 @@ from dmls2r_lite.practice.trials import (
     WANTED,
     choices_of,
     few_label_methods,
+    has_intervals,
     run_few_labels,
 )
+from dmls2r_lite.study.benchmark import AS_PUBLISHED
 
 N, SEED = 10, 3
 KEY = list(FEW_LABELS.key)
@@ -145,6 +147,18 @@ def run(folder, methods=("ridge",), seeds=(0, 1, 2), **options):
     return FEW_LABELS.read(folder), first
 
 
+def test_where_intervals_are_measured():
+    """Not where they take longest, and not where nothing is asked about them."""
+    assert [name for name in few_label_methods() if has_intervals("toy", name, RANDOM, 50)] == [
+        "DML-S2R", "average", "extra trees",
+    ]  # fmt: skip
+    assert [choice for choice in CHOICES if has_intervals("toy", "extra trees", choice, 50)] == [
+        RANDOM, CHOSEN,
+    ]  # fmt: skip
+    assert [n for n in (10, 20, 21, 50) if has_intervals("toy", "average", CHOSEN, n)] == [10, 20]
+    assert not has_intervals(AS_PUBLISHED, "average", RANDOM, 10)
+
+
 class TestRun:
     def test_errors_by_hand(self, tmp_path):
         trials, to_do = run(tmp_path, seeds=[SEED, SEED + 1])
@@ -231,8 +245,12 @@ class TestRun:
             mae = trials.set_index("choice")["mae"][choice]
             assert_allclose(mae, errors.mean(), rtol=1e-5)
 
-    def test_default_grid(self, tmp_path):
+    def test_default_grid(self, tmp_path, monkeypatch):
         n_choices = sum(len(choices_of(method)) for method in few_label_methods())
+        monkeypatch.setattr(trials_module, "_load", lambda name: load_dataset("toy"))
+        # Of Air Quality as published only the average on random rows, beside the paper's cells.
+        assert next(run_few_labels(tmp_path / "new")) == 3 * 20 * (5 * n_choices + 1)
+        assert next(run_few_labels(tmp_path / "new", [AS_PUBLISHED], seeds=[0])) == 3
         assert next(run_few_labels(tmp_path / "new", ["toy"])) == 3 * 20 * n_choices
         assert next(run_few_labels(tmp_path / "new", ["toy", "toy"], ["ridge"] * 2, [10, 10], [1, 1])) == 6
         assert not (tmp_path / "new").exists()
