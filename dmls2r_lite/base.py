@@ -93,12 +93,14 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
         """Check X and y; unlike scikit-learn's own check, y may hold NaN (but 2 numbers at least)."""
         any_shape = self._any_shape
         X_checked = np.asarray(
-            validate_data(self, X, dtype=_dtypes(any_shape), ensure_min_samples=2, allow_nd=any_shape)
+            validate_data(
+                self, unmasked(X), dtype=_dtypes(any_shape), ensure_min_samples=2, allow_nd=any_shape
+            )
         )
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         y = check_array(
-            y,
+            check_targets(y),
             ensure_2d=False,
             dtype=np.float64,
             ensure_all_finite="allow-nan",
@@ -121,7 +123,9 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
     def _validate_rows(self, X: ArrayLike) -> np.ndarray:
         """Check rows to predict against those of `fit`."""
         any_shape = self._any_shape
-        return np.asarray(validate_data(self, X, dtype=_dtypes(any_shape), reset=False, allow_nd=any_shape))
+        return np.asarray(
+            validate_data(self, unmasked(X), dtype=_dtypes(any_shape), reset=False, allow_nd=any_shape)
+        )
 
 
 def takes_unlabeled(estimator: BaseEstimator) -> bool:
@@ -135,6 +139,24 @@ def check_regressor(name: str, value: object) -> None:
     """Raise ParameterError unless a value is a regressor that can be cloned: no class, no name of one."""
     if isinstance(value, type) or not hasattr(value, "get_params") or not is_regressor(value):
         raise ParameterError(f"{name} must be a regressor, such as RidgeCV(), got {value!r}")
+
+
+def unmasked(values: ArrayLike) -> ArrayLike:
+    """The values, with NaN where an array is masked: NumPy and scikit-learn would take what lies beneath."""
+    return np.ma.filled(values.astype(float), np.nan) if isinstance(values, np.ma.MaskedArray) else values
+
+
+def check_targets(y: ArrayLike) -> ArrayLike:
+    """Targets with NaN where they are masked; ParameterError for dates, whose unknown ones become numbers."""
+    if np.asarray(y).dtype.kind in "mM":
+        raise ParameterError("y must hold numbers, got dates or times")
+    return unmasked(y)
+
+
+def check_estimates(name: str, estimates: np.ndarray) -> None:
+    """Raise ParameterError unless what a regressor says of labels left out are finite numbers."""
+    if not np.isfinite(estimates).all():
+        raise ParameterError(f"{name} must estimate finite numbers, got NaN or inf for a label left out")
 
 
 def _dtypes(any_shape: bool) -> list[type]:

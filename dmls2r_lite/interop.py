@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from .base import is_labeled
+from .base import is_labeled, unmasked
 from .losses import MetricBatch, MetricLoss
 from .model import LinearPairHead, SiameseNetwork
 from .parameters import ParameterError, check_not_above, check_rules
@@ -77,7 +77,7 @@ class LabeledKFold:
         ParameterError
             If there are fewer labels, or groups of labels, than folds, or `groups` has another length.
         """
-        labels = np.flatnonzero(is_labeled(np.asarray(y, dtype=float)))
+        labels = np.flatnonzero(is_labeled(np.asarray(unmasked(y), dtype=float)))
         check_not_above("n_splits", self.n_splits, len(labels), "the number of labels")
         rng = self.random_state
         if not isinstance(rng, np.random.Generator):  # which scikit-learn's check does not take
@@ -103,7 +103,7 @@ def _deal_groups(
     rng: np.random.RandomState | np.random.Generator,
 ) -> list[np.ndarray]:
     """Deal whole groups: the largest first, each into the fold with the fewest labels so far."""
-    values = np.asarray(groups)
+    values = np.asarray(groups, dtype=object)  # else an unknown one among texts is the text 'nan'
     if values.shape != (n_rows,):
         raise ParameterError(
             f"groups must have a value for each of the {n_rows} rows, got shape {values.shape}"
@@ -134,7 +134,7 @@ def score_labeled(estimator: RegressorMixin, X: Any, y: ArrayLike) -> float:
     ValueError
         If no target is known.
     """
-    y = np.asarray(y, dtype=float)
+    y = np.asarray(unmasked(y), dtype=float)
     rows = np.flatnonzero(is_labeled(y))
     if len(rows) == 0:
         raise ValueError("y must hold at least one target that is not NaN, got none")
@@ -239,6 +239,8 @@ def to_torch(model: DMLS2RRegressor) -> FoldedRegressor:
     ParameterError
         If the head is of one's own: it may need all pairs.
     """
+    if not hasattr(model, "n_networks"):
+        raise ParameterError(f"model must be a DMLS2RRegressor, got {model!r}")
     check_is_fitted(model)
     for network in model.networks_:
         if type(network.head) is not LinearPairHead:

@@ -73,6 +73,21 @@ class TestLabeledKFold:
         assert doctest.testmod(dmls2r_lite.interop).failed == 0
 
 
+class TestMaskedTargets:
+    def test_are_unknown(self, split):
+        y = split.y_train.to_numpy()
+        masked = np.ma.array(np.nan_to_num(y), mask=np.isnan(y))
+        expected = [test.tolist() for _, test in LabeledKFold(5, 0).split(y, y)]
+        assert [test.tolist() for _, test in LabeledKFold(5, 0).split(y, masked)] == expected
+        one, other = (DMLS2RRegressor(**SMALL).fit(split.X_train, targets) for targets in (y, masked))
+        np.testing.assert_array_equal(other.predict(split.X_test), one.predict(split.X_test))
+        assert score_labeled(one, split.X_train, masked) == score_labeled(one, split.X_train, y)
+
+    def test_dates_are_no_targets(self, split):
+        with pytest.raises(ParameterError, match=r"^y must hold numbers, got dates or times$"):
+            DMLS2RRegressor(**SMALL).fit(split.X_test[:9], pd.Series(pd.date_range("2024-01-01", periods=9)))
+
+
 class TestGroups:
     @pytest.mark.parametrize("seed", range(8))
     @pytest.mark.parametrize("n_splits", [2, 3, 5])
@@ -345,6 +360,11 @@ class TestToTorch:
         encoder = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(6, 4))
         model = DMLS2RRegressor(encoder=encoder, **SMALL).fit(X, Y)
         assert_allclose(to_torch(model)(torch.tensor(X)), model.predict(X), rtol=1e-12)
+
+    @pytest.mark.parametrize("model", [KNeighborsRegressor(), make_pipeline(DMLS2RRegressor()), None])
+    def test_another_model_is_refused(self, model):
+        with pytest.raises(ParameterError, match=r"^model must be a DMLS2RRegressor, got "):
+            to_torch(model)
 
     def test_another_head_is_refused(self, split):
         class Difference(torch.nn.Module):

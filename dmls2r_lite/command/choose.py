@@ -51,6 +51,8 @@ def choose(
         raise click.ClickException(
             f"unknown parameter {', '.join(sorted(unknown))}; known are target, drop_columns"
         )
+    if len(parameters) < len(given):
+        raise click.ClickException("give each parameter once; drop_columns takes several names: A,B")
     left_out = [name.strip() for name in parameters.get("drop_columns", "").split(",") if name.strip()]
     try:
         written, picture, notices = write_choice(file, n, parameters.get("target"), left_out, targets, output)

@@ -29,7 +29,8 @@ def describe_columns(features: pd.DataFrame) -> pd.DataFrame:
         `distinct` (different values), `treatment`, `warning`. A treatment that starts with "left
         out" means that the column does not take part.
     """
-    rows = [_describe(features[column]) for column in features]
+    # Numbers may come as objects: of a list of mixed rows, for example.
+    rows = [_describe(features[column].infer_objects()) for column in features]
     columns = ["kind", "missing", "distinct", "treatment", "warning"]
     return pd.DataFrame(rows, index=features.columns.rename("column"), columns=columns)
 

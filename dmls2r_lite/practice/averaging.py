@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, clone
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ..base import SemiSupervisedRegressor, check_regressor
+from ..base import SemiSupervisedRegressor, check_estimates, check_regressor
 from ..estimators import DMLS2RRegressor
 from ..interop import LabeledKFold
 from ..parameters import ParameterError, check_rules
@@ -186,6 +186,8 @@ class AveragedRegressor(SemiSupervisedRegressor):
 
     def _combine(self, models: dict[str, RegressorMixin], errors: Mapping[str, np.ndarray]) -> None:
         """Keep fitted models, and weight them by their errors on held-out labels."""
+        for name, of_model in errors.items():
+            check_estimates(f"models: {name}", of_model)
         self.models_ = models
         self.errors_ = pd.Series({name: float(of_model.mean()) for name, of_model in errors.items()})
         n = len(next(iter(errors.values())))
@@ -236,7 +238,8 @@ class AveragedRegressor(SemiSupervisedRegressor):
 
 
 def _errors(model: RegressorMixin, X: pd.DataFrame, y: pd.Series, fold: np.ndarray) -> np.ndarray:
-    return np.abs(model.predict(X.iloc[fold]) - y.iloc[fold].to_numpy())
+    # Of a column, (n, 1), NumPy would make all differences between estimates and targets.
+    return np.abs(column_or_1d(model.predict(X.iloc[fold])) - y.iloc[fold].to_numpy())
 
 
 def _import(path: str) -> RegressorMixin:

@@ -12,6 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
+from ..base import unmasked
 from ..data.preparing import make_preprocessor
 from ..parameters import ParameterError, check_not_above, check_rules
 
@@ -135,7 +136,10 @@ def choose_rows(
         others = _check_targets(targets, table)
         others = _take(others, _draw(np.ones(len(others), dtype=bool), max_pool, random))
         counted = len(rows) + np.arange(len(others))
-        Z = np.vstack([Z, space.place(others)])
+        try:
+            Z = np.vstack([Z, space.place(others)])
+        except ValueError as error:
+            raise ParameterError(f"targets must hold what X does: {error}") from error
     C = space.covariance(Z, Z)
     C = posterior_covariance(C, np.flatnonzero(is_labeled[rows]))
     is_free = np.zeros(len(C), dtype=bool)
@@ -255,7 +259,7 @@ def _check_table(name: str, table: Any) -> np.ndarray | pd.DataFrame:
             )
         table = table.set_axis(names, axis=1)
     else:
-        table = np.asarray(table)
+        table = np.asarray(unmasked(table))
         if table.dtype.kind not in "biuf":
             try:
                 table = table.astype(float, casting="unsafe" if table.dtype.kind in "OUS" else "safe")

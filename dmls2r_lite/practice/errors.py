@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 
-from ..base import check_regressor
+from ..base import check_estimates, check_regressor, unmasked
+from ..data.preparing import describe_columns
 from ..parameters import ParameterError, check_rules
 from ..study.trials import predict_held_out
 from .choosing import Space, posterior_sd
-from .intervals import check_training_set
+from .intervals import check_names, check_training_set
 
 N_PERMUTATIONS = 999
 MAX_POOL = 2000
@@ -114,6 +115,7 @@ def cross_val_error(
     random = check_random_state(random_state)
     seed = int(random.randint(2**31 - 1))
     held_out = predict_held_out(frame, targets, {"model": model}, n_repeats, seed, cv, groups=groups)
+    check_estimates("model", held_out["prediction"].to_numpy(dtype=float))
     held_out = held_out.drop(columns="method")
     held_out["error"] = (held_out["prediction"] - held_out["target"]).abs()
     of_row = held_out.groupby("row")["error"].mean()  # in the order of the rows
@@ -174,12 +176,22 @@ def correct_for_choice(
 
 def _rows_of_pool(pool: ArrayLike | pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
     """Rows with the columns of X, in their order."""
-    rows = pool if isinstance(pool, pd.DataFrame) else pd.DataFrame(np.asarray(pool))
+    rows = pool if isinstance(pool, pd.DataFrame) else pd.DataFrame(np.asarray(unmasked(pool)))
+    check_names("pool", rows)
     missing = [column for column in frame if column not in rows]
     if missing or (rows is not pool and rows.shape[1] > frame.shape[1]):
         wanted, got = (", ".join(map(str, columns)) for columns in (frame, rows))
         raise ParameterError(f"pool must have the columns of X, {wanted}, got {got}")
-    return rows[frame.columns]
+    rows = rows[frame.columns]
+    of_x, of_pool = (describe_columns(table)["kind"] for table in (frame, rows))
+    differ = frame.notna().any() & rows.notna().any() & (of_x != of_pool)
+    if differ.any():
+        place = int(differ.to_numpy().argmax())
+        raise ParameterError(
+            f"pool must hold a {of_x.iloc[place]} in column {frame.columns[place]}, as X does, "
+            f"got a {of_pool.iloc[place]}"
+        )
+    return rows
 
 
 def _permutation_p(labeled: pd.DataFrame, others: pd.DataFrame, random: np.random.RandomState) -> float:

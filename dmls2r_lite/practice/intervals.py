@@ -14,7 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ..base import SemiSupervisedRegressor, check_regressor
+from ..base import SemiSupervisedRegressor, check_estimates, check_regressor, check_targets, unmasked
 from ..interop import LabeledKFold
 from ..parameters import ParameterError, check_rules
 from ..study.trials import fit_without
@@ -132,6 +132,7 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
             places = np.searchsorted(labeled, fold)
             self.fold_[places] = number
             self.held_out_[places] = model.predict(rows.iloc[fold])
+        check_estimates("estimator", self.held_out_)
         self.errors_ = np.abs(self.held_out_ - targets[labeled])
         if self.normalizer is not None:
             for number, fold in enumerate(folds):
@@ -245,6 +246,7 @@ def held_out_coverage(errors: np.ndarray, fold: np.ndarray, coverage: float = 0.
     ParameterError
         If the other folds have too few labels for that coverage.
     """
+    check_rules({"coverage": coverage})
     within = np.empty(len(errors), dtype=bool)
     for number in np.unique(fold):
         others = np.sort(errors[fold != number])
@@ -345,7 +347,7 @@ def check_training_set(X: ArrayLike | pd.DataFrame, y: ArrayLike) -> tuple[pd.Da
     """Rows as a frame, and targets as numbers, of which three are known at least."""
     rows = _frame(X, at_least=2)
     try:
-        targets = column_or_1d(np.asarray(y, dtype=float), warn=True)
+        targets = column_or_1d(np.asarray(check_targets(y), dtype=float), warn=True)
     except (TypeError, ValueError) as error:
         raise ParameterError(f"y must hold a number for each row, NaN if it is unlabeled: {error}") from error
     if len(rows) != len(targets):
@@ -360,5 +362,14 @@ def check_training_set(X: ArrayLike | pd.DataFrame, y: ArrayLike) -> tuple[pd.Da
 def _frame(X: ArrayLike | pd.DataFrame, at_least: int = 1) -> pd.DataFrame:
     """A frame stays as it is; only the estimator knows what may be in it."""
     if isinstance(X, pd.DataFrame):
+        check_names("X", X)
         return X
-    return pd.DataFrame(check_array(X, dtype=None, ensure_all_finite=False, ensure_min_samples=at_least))
+    rows = check_array(unmasked(X), dtype=None, ensure_all_finite=False, ensure_min_samples=at_least)
+    return pd.DataFrame(rows)
+
+
+def check_names(name: str, table: pd.DataFrame) -> None:
+    """Raise ParameterError if two columns have one name."""
+    twice = table.columns[table.columns.duplicated()]
+    if len(twice):
+        raise ParameterError(f"{name} must have columns of different names, got {twice[0]!r} twice")

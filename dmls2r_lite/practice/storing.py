@@ -97,7 +97,7 @@ class StoredModel:
         """The same for the model's features."""
         if not hasattr(self.model, "predict_interval"):
             return None
-        coverage = coverage or self.card.coverage
+        coverage = self.card.coverage if coverage is None else coverage
         given = {} if coverage is None else {"coverage": coverage}
         return self.model.predict_interval(X, **given)
 
@@ -113,6 +113,10 @@ class StoredModel:
                 f"features must have all columns of the training; missing: {', '.join(missing)}"
             )
         X = features[list(columns)]
+        if X.shape[1] > len(columns):
+            raise ParameterError(
+                f"features must have each column once; twice: {', '.join(X.columns[X.columns.duplicated()])}"
+            )
         if self.preprocessor is None:
             X = to_numbers(X)
             if (gaps := X.isna().any()).any():
@@ -191,6 +195,12 @@ def save_model(
     if not _is_model(model):
         raise ParameterError(f"model must be a regressor, got {type(model).__name__}")
     check_is_fitted(model)
+    parts = model.get_params().values()
+    if preprocessor is None and any(isinstance(part, ColumnTransformer) for part in parts):
+        raise ParameterError(  # within a model it would be given numbers, whatever a table's columns hold
+            "model must be fitted on the numbers that its ColumnTransformer gives, and not hold it: fit that "
+            "one first, and give it as preprocessor"
+        )
     if preprocessor is not None:
         if not _is_preprocessor(preprocessor):
             raise ParameterError(
@@ -213,7 +223,8 @@ def save_model(
         text["probe"] = packer.pack([rows, *_probe(stored, rows)])
     except ValueError as error:
         raise ParameterError(f"model cannot be stored: {error}") from error
-    content = json.dumps(text, allow_nan=False).encode()
+    # A card may hold NumPy's numbers.
+    content = json.dumps(text, allow_nan=False, default=np.generic.item).encode()
     if len(content) > MAX_JSON:
         raise ParameterError(f"model must have fewer parts, {MAX_JSON} bytes of them, got {len(content)}")
     unfinished = path.with_name(f".unfinished-{os.getpid()}-{path.name}")

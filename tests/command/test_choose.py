@@ -141,6 +141,10 @@ REFUSED = {
         ["-p", "drop_columns", "a,y"],
         "t.csv must have a column that can be used, and not be the same in all rows",
     ),
+    "a parameter that is given twice": (
+        ["-p", "drop_columns", "a", "-p", "drop_columns", "y"],
+        "give each parameter once; drop_columns takes several names: A,B",
+    ),
     "another parameter": (["-p", "seed", "3"], "unknown parameter seed; known are target, drop_columns"),
     "targets without columns": (
         ["--targets", "other.csv"],

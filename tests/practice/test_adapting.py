@@ -225,6 +225,14 @@ def test_refused(case):
     assert Spy.given == []
 
 
+def test_targets_that_are_masked_or_dates():
+    masked = np.ma.array(Y, mask=np.arange(len(Y)) < 3)
+    WithUnlabeled(Spy(), U).fit(X, masked)
+    assert_array_equal(Spy.given[0][1], [*[np.nan] * 3, *Y[3:], *[np.nan] * len(U)])
+    with pytest.raises(ParameterError, match=r"^y must hold numbers, got dates or times$"):
+        WithUnlabeled(Spy(), U).fit(X, pd.date_range("2024-01-01", periods=len(Y)))
+
+
 def test_not_fitted():
     with pytest.raises(ValueError, match="This WithUnlabeled instance is not fitted yet"):
         WithUnlabeled(Spy(), U).predict(X)

@@ -292,6 +292,13 @@ class TestModels:
         assert doctest.testmod(averaging) == (0, 4)  # failures, lines tried
 
 
+class Lost(DummyRegressor):
+    """Knows no answer."""
+
+    def predict(self, X):
+        return np.full(len(X), np.nan)
+
+
 X, Y = table(0)
 REFUSED = {
     "no sharpness": ({"sharpness": -0.1}, "sharpness must be a finite number of 0 or more, got -0.1"),
@@ -326,6 +333,10 @@ REFUSED = {
             "sklearn.multioutput.MultiOutputRegressor": "MultiOutputRegressor.__init__() missing 1 required",
         }.items()
     },
+    "a model without estimates": (
+        {"models": [Ridge(), Lost()]},
+        "models: Lost must estimate finite numbers, got NaN or inf for a label left out",
+    ),
     "a path of a classifier": (
         {"models": ["sklearn.svm.SVC"]},
         "models: 'sklearn.svm.SVC' must be a regressor, such as RidgeCV(), got SVC()",
@@ -342,6 +353,22 @@ def test_refused(case):
         AveragedRegressor(**{"models": MODELS, **parameters}).fit_without(
             pd.DataFrame(X), pd.Series(Y), in_folds(Y, (5, 5, 4)), [0] * 3
         )
+
+
+class Column(LinearRegression):
+    """Estimates as a column, as networks of other libraries give them."""
+
+    def predict(self, X):
+        return super().predict(X)[:, None]
+
+
+def test_estimates_in_a_column():
+    X, y = table(0, n_labeled=15)  # five folds of one size
+    flat, column = (
+        AveragedRegressor([Ridge(), one], random_state=0).fit(X, y) for one in (LinearRegression(), Column())
+    )
+    assert_array_equal(column.errors_.to_numpy(), flat.errors_.to_numpy())
+    assert_array_equal(column.predict(NEW), flat.predict(NEW))
 
 
 def test_few_labels():

@@ -193,6 +193,12 @@ def test_frames_with_gaps_and_categories():
     np.testing.assert_array_equal(posterior_sd(frame, [1, 2]), posterior_sd(numbers.to_numpy(), [1, 2]))
 
 
+def test_numbers_that_are_objects():
+    rows = np.random.default_rng(0).normal(size=(30, 2))
+    frame = pd.DataFrame(rows, columns=["a", "b"]).assign(kind=["x", "y"] * 15)
+    np.testing.assert_array_equal(choose_rows(frame.astype(object), 8), choose_rows(frame, 8))
+
+
 def test_frames_of_every_type():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 2)).round(2), columns=["a", "b"])
@@ -274,6 +280,14 @@ REFUSED = {
     "a frame and an array": (
         {"X": FRAME, "targets": TABLE},
         "targets must be a data frame where X is one, and an array where it is none",
+    ),
+    "texts for numbers in targets": (
+        {"X": FRAME, "targets": FRAME.assign(b="x")},
+        "targets must hold what X does: column 'b' must hold numbers",
+    ),
+    "a masked number": (
+        {"X": np.ma.array(TABLE, mask=TABLE == 5)},
+        "X must be finite (gaps are allowed in a data frame), got nan in row 2, column 1",
     ),
     "a gap": (
         {"X": np.where(TABLE == 5, np.nan, TABLE)},

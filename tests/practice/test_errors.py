@@ -195,6 +195,14 @@ class TestCorrectionForChoice:
         assert one.mean == again.mean
         np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
 
+    def test_masked_targets_and_numbers_among_objects(self):
+        X, y = table(0)
+        expected = cross_val_error(Ridge(), X, y, chosen=True, random_state=0)
+        masked = np.ma.array(np.nan_to_num(y), mask=np.isnan(y))  # NumPy would make labels of what is masked
+        for rows, targets in ((X, masked), (X.astype(object), y), (pd.DataFrame(X, dtype=object), y)):
+            found = cross_val_error(Ridge(), rows, targets, chosen=True, random_state=0)
+            assert_allclose((found.mean, found.p_alike), (expected.mean, expected.p_alike), rtol=1e-10)
+
 
 class TestPermutations:
     def test_against_all_of_them(self):
@@ -263,6 +271,13 @@ class TestPermutations:
         assert_allclose(whole.mean, one.mean, rtol=0.3)
 
 
+class Lost(DummyRegressor):
+    """Knows no answer."""
+
+    def predict(self, X):
+        return np.full(len(X), np.nan)
+
+
 X, Y = table(0)
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
 REFUSED = {
@@ -298,6 +313,34 @@ REFUSED = {
         "pool must have the columns of X, a, b, c, got d, b, c",
     ),
     "no names": ({"X": FRAME, "pool": X}, "pool must have the columns of X, a, b, c, got 0, 1, 2"),
+    "names that stand twice": (
+        {"X": pd.concat([FRAME, FRAME], axis=1)},
+        "X must have columns of different names, got 'a' twice",
+    ),
+    "names in the pool that stand twice": (
+        {"X": FRAME, "pool": pd.concat([FRAME, FRAME], axis=1)},
+        "pool must have columns of different names, got 'a' twice",
+    ),
+    "texts in the pool": (
+        {"X": FRAME, "pool": FRAME.astype({"b": str})},
+        "pool must hold a number in column b, as X does, got a category",
+    ),
+    "dates": (
+        {"y": pd.Series(pd.date_range("2024-01-01", periods=39)).where(np.arange(39) < 9)},
+        "y must hold a number for each row, NaN if it is unlabeled: y must hold numbers, got dates or times",
+    ),
+    "a model without estimates": (
+        {"model": Lost()},
+        "model must estimate finite numbers, got NaN or inf for a label left out",
+    ),
+    "a group that is not known": (
+        {"groups": np.where(np.isnan(Y), "b", None).tolist()},
+        "groups must be known for every labeled row, got none for row ",
+    ),
+    "a group that is not known among texts": (
+        {"groups": [*["a", np.nan] * 19, "a"]},
+        "groups must be known for every labeled row, got none for row ",
+    ),
     "short groups": ({"groups": [1, 2]}, "groups must have a value for each of the 39 rows, got shape (2,)"),
     "few groups": (
         {"groups": np.arange(39) % 3},

@@ -532,6 +532,13 @@ class TestFit:
         assert doctest.testmod(intervals) == (0, 5)  # failures, lines tried
 
 
+class Lost(DummyRegressor):
+    """Knows no answer."""
+
+    def predict(self, X):
+        return np.full(len(X), np.nan)
+
+
 X, Y = table(0)
 REFUSED = {
     "one fold": ({"cv": 1}, {}, "cv must be an integer of 2 or more, got 1"),
@@ -552,6 +559,14 @@ REFUSED = {
     ),
     "texts": (
         {}, {"y": ["a"] * 23}, "y must hold a number for each row, NaN if it is unlabeled: could not convert"
+    ),
+    "names that stand twice": (
+        {}, {"X": pd.DataFrame(X, columns=["a", "b", "a"])},
+        "X must have columns of different names, got 'a' twice",
+    ),
+    "a regressor without estimates": (
+        {"estimator": Lost()}, {},
+        "estimator must estimate finite numbers, got NaN or inf for a label left out",
     ),
     "short": ({}, {"y": Y[:9]}, "X and y must be as long, got 23 and 9"),
     "short groups": (
@@ -574,6 +589,8 @@ def test_refused_coverage(coverage):
     message = f"coverage must be a number above 0 and below 1, got {coverage!r}"
     with pytest.raises(ParameterError, match="^" + re.escape(message) + "$"):
         model.predict_interval(NEW, coverage)
+    with pytest.raises(ParameterError, match="^" + re.escape(message) + "$"):
+        held_out_coverage(model.errors_, model.fold_, coverage)
 
 
 @parametrize_with_checks(

@@ -218,6 +218,10 @@ def test_columns_by_name_and_kind(of_table, table):
         (lambda t: t.assign(size="large"), "column 'size' must hold numbers, as in training"),
         (lambda t: t.assign(day=1.5), "column 'day' must hold dates, as in training"),
         (lambda t: t.to_numpy(), "features must be a frame with the columns size"),
+        (
+            lambda t: pd.concat([t, t[["size"]]], axis=1),
+            "features must have each column once; twice: size",
+        ),
     ],
 )
 def test_other_columns_are_named(of_table, table, change, message):
@@ -253,6 +257,8 @@ def test_averages_with_intervals(table, tmp_path):
         assert_array_equal(stored.predict(table), model.predict(X))
         assert_array_equal(stored.predict_interval(table), model.predict_interval(X, CARD.coverage))
         assert_array_equal(stored.predict_interval(table, 0.5), model.predict_interval(X, 0.5))
+    with pytest.raises(ParameterError, match=r"coverage must be a number above 0 and below 1, got 0"):
+        stored.predict_interval(table, 0)
     too_much = Card("toy", "y", 30, 30, coverage=0.99)
     with pytest.raises(ParameterError, match=r"model cannot be stored: .*coverage"):
         save_model(model, tmp_path / "m", too_much, preprocessor=preprocessor)
@@ -382,6 +388,14 @@ def test_arguments_are_checked(split, tmp_path):
         ({"card": "Fine."}, "card must be a Card, got str"),
         ({"preprocessor": MinMaxScaler()}, "preprocessor must be a ColumnTransformer or .* got MinMaxScaler"),
         ({"preprocessor": make_preprocessor(split.X_labeled)}, "not fitted"),
+        (
+            {
+                "model": make_pipeline(make_preprocessor(split.X_labeled), Ridge()).fit(
+                    split.X_labeled, split.y_labeled
+                )
+            },
+            "model must be fitted on the numbers that its ColumnTransformer gives, and not hold it",
+        ),
         ({"path": tmp_path}, "path must name a new file"),
         ({"path": tmp_path / "no" / "m"}, "No such file or directory"),
     ]:
@@ -392,6 +406,13 @@ def test_arguments_are_checked(split, tmp_path):
     with pytest.raises(ParameterError, match="its predictions are not finite"):
         save_model(ridge, tmp_path / "m", CARD)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_card_may_hold_numbers_of_numpy(split, tmp_path):
+    ridge = Ridge().fit(split.X_labeled, split.y_labeled)
+    card = Card("toy", "y", np.int64(15), np.int64(40), expected_error=np.float32(0.5))
+    save_model(ridge, tmp_path / "m", card)
+    assert load_model(tmp_path / "m").card == Card("toy", "y", 15, 40, expected_error=0.5)
 
 
 def test_a_file_is_not_lost_unasked(split, tmp_path):
