@@ -268,7 +268,7 @@ def test_code_in_readme_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {}
     blocks = re.findall(r"```python\n(.+?)```", (ROOT / "README.md").read_text(), flags=re.S)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for code in blocks:
         exec(code, names)
     assert names["model"].predict(names["X_new"]).shape == names["y_new"].shape

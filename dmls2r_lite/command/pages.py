@@ -65,16 +65,16 @@ def recommend(folder: Path, results: dict[str, Any]) -> list[str]:
         return []
     with (folder / results["models"]).open(encoding="utf-8", newline="") as file:
         models = list(csv.DictReader(file))
-    rows = [("", "model", "expected error", "±", f"held by {results['coverage']:.0%} intervals")]
+    rows = [("", "model", "expected error", "±", f"held by {float(models[0]['coverage']):.0%} intervals")]
     for model in models:
         sign = "->" if model["method"] == results["recommended"] else ""
         error, margin = (f"{float(model[name]):.4g}" for name in ("expected", "plus_minus"))
         rows.append((sign, model["method"], error, margin, f"{float(model['held']):.0%}"))
     return [
         *align(rows),
-        f"-> is what we recommend. Estimates of {results['method']}: {folder / results['predictions']}",
-        f"The model: dmls2r predict {folder / results['model']} NEW_ROWS.csv",
-        f"Label these next: {folder / results['label_next']}",
+        f"-> is what we recommend. Estimates of {results['method']}: {folder / 'predictions.csv'}",
+        f"The model: dmls2r predict {folder / 'model.dmls2r'} NEW_ROWS.csv",
+        f"Label these next: {folder / 'label_next.csv'}",
     ]
 
 
