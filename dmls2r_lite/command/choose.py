@@ -29,7 +29,8 @@ MAX_NUMBERS = 50  # chosen rows that have their rank written beside them
     nargs=2,
     multiple=True,
     metavar="NAME VALUE",
-    help="-p target COLUMN: rows with a value there are labeled. -p drop_columns A,B: these do not count.",
+    help="-p target COLUMN: rows with a value there are labeled. -p drop_columns A,B: these do not count, "
+    "nor does -p groups COLUMN.",
 )
 @click.option("--targets", type=click.Path(path_type=Path), help="A table of the rows to estimate, if known.")
 @click.option(
@@ -46,14 +47,15 @@ def choose(
     A picture of them is written beside the table.
     """
     parameters = dict(given)
-    unknown = parameters.keys() - {"target", "drop_columns"}
+    unknown = parameters.keys() - {"target", "drop_columns", "groups"}
     if unknown:
         raise click.ClickException(
-            f"unknown parameter {', '.join(sorted(unknown))}; known are target, drop_columns"
+            f"unknown parameter {', '.join(sorted(unknown))}; known are target, drop_columns, groups"
         )
     if len(parameters) < len(given):
         raise click.ClickException("give each parameter once; drop_columns takes several names: A,B")
     left_out = [name.strip() for name in parameters.get("drop_columns", "").split(",") if name.strip()]
+    left_out += [parameters["groups"]] if "groups" in parameters else []
     try:
         written, picture, notices = write_choice(file, n, parameters.get("target"), left_out, targets, output)
     except (OSError, ValueError) as error:
