@@ -104,7 +104,7 @@ def write_choice(
         If a file does not hold such a table, or there are not so many rows to choose.
     """
     from ..data.preparing import describe_columns
-    from ..data.reading import find_lines, read_table, table_name
+    from ..data.reading import find_lines, table_name
     from ..practice.choosing import choose_rows
 
     output = output or Path(f"{table_name(path)}_chosen.csv")
@@ -116,7 +116,7 @@ def write_choice(
     for existing in filter(Path.exists, (output, picture)):
         raise FileExistsError(f"{existing} exists: move it, or name another file with --output")
     table, is_labeled = _read_features(path, target, drop_columns)
-    others = read_table(targets, min_rows=1) if targets else None
+    others = _read_targets(targets, table) if targets else None
     missing = [column for column in table.columns if others is not None and column not in others]
     if missing:
         raise ValueError(f"{targets} must have the columns of {path.name}, but lacks {', '.join(missing)}")
@@ -169,6 +169,20 @@ def _read_features(
     if y.notna().all():
         raise ValueError(f"{path.name} must have a row to choose, but {target} has a value in all {len(y)}")
     return table, y.notna()
+
+
+def _read_targets(path: Path, table: pd.DataFrame) -> pd.DataFrame:
+    """The rows to estimate. Where all texts of a column look like numbers, they stay as they are written."""
+    from pandas.api import types
+
+    from ..data.reading import read_cells, read_table
+
+    others = read_table(path, min_rows=1)
+    texts = [
+        name for name in table if name in others and table[name].dtype == object
+        and types.is_float_dtype(others[name])
+    ]  # fmt: skip
+    return others.assign(**read_cells(path).loc[others.index, texts].where(others[texts].notna()))
 
 
 def _chosen_cells(path: Path, lines: Sequence[int], rows: pd.Index) -> pd.DataFrame:

@@ -100,6 +100,18 @@ def test_labeled_rows_are_known_and_targets_count(frame):
     assert "a" in pd.read_csv("3.csv")
 
 
+def test_codes_among_targets_are_those_of_the_file(frame):
+    """Also where those of the targets look like numbers: 1 is a text here, and no 1.0."""
+    codes = pd.Series(np.random.default_rng(1).choice(["1", "x", "y"], 60, p=[0.2, 0.4, 0.4]))
+    frame = frame.assign(code=codes)
+    frame.to_csv("rows.csv", index=False)
+    asked = frame[codes == "1"]
+    asked.to_csv("ask.csv", index=False)
+    assert choose("rows.csv", "-n", 6, "--targets", "ask.csv", "--output", "out.csv").exit_code == 0
+    expected = choose_rows(frame, 6, targets=asked)
+    assert pd.read_csv("out.csv")["line"].tolist() == (expected + 2).tolist()
+
+
 def test_parquet_and_one_column_and_names_that_are_taken():
     pd.DataFrame({"line": np.arange(30.0) ** 2}).to_parquet("t.parquet")
     assert choose("t.parquet", "-n", 3).exit_code == 0
