@@ -157,7 +157,10 @@ REFUSED = {
         ["-p", "drop_columns", "a", "-p", "drop_columns", "y"],
         "give each parameter once; drop_columns takes several names: A,B",
     ),
-    "another parameter": (["-p", "seed", "3"], "unknown parameter seed; known are target, drop_columns, groups"),
+    "another parameter": (
+        ["-p", "seed", "3"],
+        "unknown parameter seed; known are target, drop_columns, groups",
+    ),
     "targets without columns": (
         ["--targets", "other.csv"],
         "other.csv must have the columns of t.csv, but lacks b, y",
