@@ -38,6 +38,7 @@ from .pages import (
 )
 
 PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "dmls2r-lite")
+NO_START = "Kernel died before replying to kernel_info"
 MOST_AT_ONCE = 4  # notebooks: each has a kernel of some 500 MB
 
 
@@ -239,7 +240,7 @@ def _execute_all(
             Kernel.started.clear()
 
 
-def _execute(job: Job, folder: Path) -> Executed:
+def _execute(job: Job, folder: Path, tries: int = 3) -> Executed:
     unfinished = _unfinished(job, folder)
     fingerprint = job.fingerprint()
     failure: Exception | None = None
@@ -258,6 +259,8 @@ def _execute(job: Job, folder: Path) -> Executed:
     except OSError:
         raise
     except Exception as error:  # a notebook can fail in many ways: the others shall run
+        if NO_START in str(error) and tries > 1:  # of kernels begun at once two may have got one port
+            return _execute(job, folder, tries - 1)
         failure, nb = error, nbformat.read(unfinished, as_version=4)
     return Executed(nb, fingerprint, round(time.perf_counter() - start, 2), failure)
 

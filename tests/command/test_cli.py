@@ -674,9 +674,12 @@ def test_one_file_by_two_spellings_runs_once(notebooks, flats, monkeypatch):
 
 @pytest.mark.slow
 def test_a_changed_file_is_run_again(notebooks, flats):
-    failing = "from pathlib import Path\nassert Path(dataset).with_name('go').exists()"
+    waiting = (
+        "import time\nfrom pathlib import Path\n"
+        "while not Path(dataset).with_name('go').exists():\n    time.sleep(0.1)"
+    )
     write_notebook(notebooks / "00_a.ipynb", parameters=FILE_PARAMETERS)
-    write_notebook(notebooks / "01_b.ipynb", failing, parameters=FILE_PARAMETERS)
+    write_notebook(notebooks / "01_b.ipynb", waiting, parameters=FILE_PARAMETERS)
     interrupted = start(notebooks, str(flats), "-p", "target", "price")
     record = notebooks.parent / "runs" / "flats" / "results.json"
     wait_for(record, interrupted, "00_a")
