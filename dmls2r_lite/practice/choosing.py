@@ -205,7 +205,11 @@ class Space:
 
     def __init__(self, table: np.ndarray | pd.DataFrame, pool: np.ndarray) -> None:
         rows = _take(table, pool)
-        self.preprocessor = make_preprocessor(rows).fit(rows) if isinstance(rows, pd.DataFrame) else None
+        self.preprocessor = None
+        if isinstance(rows, pd.DataFrame):
+            # Numbers as names make scikit-learn stumble where a column is left out.
+            named = rows.set_axis(map(str, rows.columns), axis=1)
+            self.preprocessor = make_preprocessor(named).fit(named)
         values = self._numbers(rows)
         if values.shape[1] == 0:
             raise ParameterError("X must have a column that can be used, got none but empty or equal ones")
@@ -228,7 +232,7 @@ class Space:
 
     def _numbers(self, rows: np.ndarray | pd.DataFrame) -> np.ndarray:
         if self.preprocessor is not None:
-            rows = self.preprocessor.transform(rows)
+            rows = self.preprocessor.transform(rows.set_axis(map(str, rows.columns), axis=1))
         return np.asarray(rows, dtype=float, order="C")  # sums round by the order in memory
 
 

@@ -354,3 +354,12 @@ def test_refused(case):
     arguments, message = REFUSED[case]
     with pytest.raises(ParameterError, match="^" + re.escape(message)):
         cross_val_error(**{"model": Ridge(), "X": X, "y": Y, **arguments})
+
+
+def test_columns_may_have_numbers_as_names_and_one_be_left_out():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(30, 2)), np.zeros(30)])
+    named = [pd.DataFrame(X, columns=names) for names in (range(3), ["a", "b", "c"])]
+    errors, fold = rng.random(10), np.arange(10) % 5
+    by_number, by_text = (correct_for_choice(errors, fold, part[:10], part[10:]) for part in named)
+    assert by_number == by_text
