@@ -208,7 +208,7 @@ class Space:
         self.preprocessor = None
         if isinstance(rows, pd.DataFrame):
             # Numbers as names make scikit-learn stumble where a column is left out.
-            named = rows.set_axis(map(str, rows.columns), axis=1)
+            named = rows.set_axis([str(name) for name in rows.columns], axis=1)
             self.preprocessor = make_preprocessor(named).fit(named)
         values = self._numbers(rows)
         if values.shape[1] == 0:
@@ -231,8 +231,8 @@ class Space:
         return np.exp(cdist(Z, other, "sqeuclidean") / (-2 * self.width))
 
     def _numbers(self, rows: np.ndarray | pd.DataFrame) -> np.ndarray:
-        if self.preprocessor is not None:
-            rows = self.preprocessor.transform(rows.set_axis(map(str, rows.columns), axis=1))
+        if self.preprocessor is not None and isinstance(rows, pd.DataFrame):
+            rows = self.preprocessor.transform(rows.set_axis([str(name) for name in rows.columns], axis=1))
         return np.asarray(rows, dtype=float, order="C")  # sums round by the order in memory
 
 
