@@ -119,7 +119,7 @@ def choose_rows(
     array([2, 4, 0])
     """
     check_rules({"n": n, "max_pool": max_pool})
-    table = _check_table("X", X)
+    table = check_table("X", X)
     is_labeled = _check_labeled(labeled, len(table))
     n_free = int((~is_labeled).sum())
     if n_free == 0:
@@ -185,7 +185,7 @@ def posterior_sd(
         If an argument is of the wrong type or out of range.
     """
     check_rules({"max_pool": max_pool})
-    table = _check_table("X", X)
+    table = check_table("X", X)
     is_labeled = _check_labeled(labeled, len(table))
     wanted = np.arange(len(table)) if at is None else _check_positions("at", at, len(table))
     space = Space(table, _draw(~is_labeled, max_pool, check_random_state(random_state)))
@@ -201,15 +201,11 @@ def posterior_sd(
 
 
 class Space:
-    """Where rows lie: as numbers, standardised and clipped by the rows of a pool; and how alike they are."""
+    """Where rows lie, after `check_table`: as numbers, standardised and clipped by those of a pool."""
 
     def __init__(self, table: np.ndarray | pd.DataFrame, pool: np.ndarray) -> None:
         rows = _take(table, pool)
-        self.preprocessor = None
-        if isinstance(rows, pd.DataFrame):
-            # Numbers as names make scikit-learn stumble where a column is left out.
-            named = rows.set_axis([str(name) for name in rows.columns], axis=1)
-            self.preprocessor = make_preprocessor(named).fit(named)
+        self.preprocessor = make_preprocessor(rows).fit(rows) if isinstance(rows, pd.DataFrame) else None
         values = self._numbers(rows)
         if values.shape[1] == 0:
             raise ParameterError("X must have a column that can be used, got none but empty or equal ones")
@@ -231,8 +227,8 @@ class Space:
         return np.exp(cdist(Z, other, "sqeuclidean") / (-2 * self.width))
 
     def _numbers(self, rows: np.ndarray | pd.DataFrame) -> np.ndarray:
-        if self.preprocessor is not None and isinstance(rows, pd.DataFrame):
-            rows = self.preprocessor.transform(rows.set_axis([str(name) for name in rows.columns], axis=1))
+        if self.preprocessor is not None:
+            rows = self.preprocessor.transform(rows)
         return np.asarray(rows, dtype=float, order="C")  # sums round by the order in memory
 
 
@@ -253,10 +249,10 @@ def _chunks(n_rows: int) -> Iterator[slice]:
     return (slice(start, start + CHUNK) for start in range(0, n_rows, CHUNK))
 
 
-def _check_table(name: str, table: Any) -> np.ndarray | pd.DataFrame:
+def check_table(name: str, table: Any) -> np.ndarray | pd.DataFrame:
     """An array of finite numbers or a frame, with rows and columns."""
     if isinstance(table, pd.DataFrame):
-        names = table.columns.map(str)  # scikit-learn asks for texts
+        names = table.columns.map(str)  # scikit-learn stumbles over numbers where a column is left out
         if not names.is_unique:
             raise ParameterError(
                 f"{name} must have columns of different names, got {names[names.duplicated()][0]!r} twice"
@@ -287,7 +283,7 @@ def _check_table(name: str, table: Any) -> np.ndarray | pd.DataFrame:
 
 def _check_targets(targets: Any, table: np.ndarray | pd.DataFrame) -> np.ndarray | pd.DataFrame:
     """Rows with the columns of X, in their order."""
-    targets = _check_table("targets", targets)
+    targets = check_table("targets", targets)
     if isinstance(table, pd.DataFrame) and isinstance(targets, pd.DataFrame):
         missing = [column for column in table.columns if column not in targets.columns]
         if missing:

@@ -14,7 +14,7 @@ from ..base import check_estimates, check_regressor, unmasked
 from ..data.preparing import describe_columns
 from ..parameters import ParameterError, check_rules
 from ..study.trials import predict_held_out
-from .choosing import Space, posterior_sd
+from .choosing import Space, check_table, posterior_sd
 from .intervals import check_names, check_training_set
 
 N_PERMUTATIONS = 999
@@ -160,7 +160,7 @@ def correct_for_choice(
         See the Notes of `cross_val_error`.
     """
     n = len(errors)
-    rows = pd.concat([X_labeled, X_pool], ignore_index=True)
+    rows = check_table("X", pd.concat([X_labeled, X_pool], ignore_index=True))
     labels, pool = np.arange(n), np.arange(n, len(rows))
     space = Space(rows, pool)
     nearest = space.covariance(space.place(rows[:n]), space.place(rows[n:])).argmax(axis=0)
@@ -201,8 +201,8 @@ def _permutation_p(labeled: pd.DataFrame, others: pd.DataFrame, random: np.rando
     ----------
     Gretton et al. (2012): A kernel two-sample test. J. Mach. Learn. Res. 13.
     """
-    rows, n_labeled = pd.concat([labeled, others], ignore_index=True), len(labeled)
-    n = len(rows)
+    rows = check_table("X", pd.concat([labeled, others], ignore_index=True))
+    n, n_labeled = len(rows), len(labeled)
     space = Space(rows, np.arange(n))
     Z = space.place(rows)
     K = space.covariance(Z, Z)
