@@ -19,9 +19,9 @@ from threadpoolctl import threadpool_limits
 from ..data.datasets import Dataset
 from ..data.splits import Split, check_split_sizes, split_dataset
 from ..estimators import DMLS2RRegressor
-from ..parameters import ParameterError, check_rules
+from ..parameters import check_rules
 from ..rivals.plain import plain_models
-from ..study.benchmark import AS_PUBLISHED, N_LABELED, REPORT_SEED, load_benchmark_dataset
+from ..study.benchmark import AS_PUBLISHED, N_LABELED, REPORT_SEED, check_grid, load_benchmark_dataset
 from ..study.tables import TrialTable, name_seeds
 from ..study.trials import fit_with_seed, fit_with_seeds
 from .averaging import AveragedRegressor
@@ -120,16 +120,8 @@ def run_few_labels(
         If a trial fails. It names the cell.
     """
     known = few_label_methods()
-    for name in methods or ():
-        if name not in known:
-            raise ParameterError(f"methods must be among {', '.join(map(repr, known))}, got {name!r}")
-    for name in datasets:
-        if name not in (known_datasets := (*DATASETS, "toy")):
-            raise ParameterError(f"datasets must be among {', '.join(known_datasets)}, got {name!r}")
-    for n in n_labeled:  # an interval of 90 % takes 9 labels
-        check_rules({"n_labeled": n}, at_least={"n_labeled": 9})
-    for seed in seeds:
-        check_rules({"seed": seed})
+    # An interval of 90 % takes nine labels.
+    check_grid(methods or (), known, datasets, (*DATASETS, "toy"), n_labeled, 9, seeds)
     check_rules({"n_jobs": n_jobs})
     for name in datasets:
         dataset = _load(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from sklearn.base import RegressorMixin
 from ..data.catalog import DATASETS
 from ..data.datasets import Dataset, load_dataset
 from ..data.splits import check_split_sizes
-from ..parameters import check_rules
+from ..parameters import ParameterError, check_rules
 from .tables import TrialTable, name_seeds
 from .trials import run_seeds
 
@@ -98,6 +98,29 @@ def load_benchmark_dataset(name: str) -> Dataset:
     return load_dataset(name)
 
 
+def check_grid(
+    methods: Iterable[str],
+    known_methods: Iterable[str],
+    datasets: Iterable[str],
+    known_datasets: Iterable[str],
+    n_labeled: Iterable[int],
+    min_labeled: int,
+    seeds: Iterable[int],
+) -> None:
+    """Raise ParameterError if a study is asked for what it does not know, or for a number out of range."""
+    for kind, names, known, shown in (
+        ("methods", methods, known_methods, repr),
+        ("datasets", datasets, known_datasets, str),
+    ):
+        for name in names:
+            if name not in known:
+                raise ParameterError(f"{kind} must be among {', '.join(map(shown, known))}, got {name!r}")
+    for n in n_labeled:
+        check_rules({"n_labeled": n}, at_least={"n_labeled": min_labeled})
+    for seed in seeds:
+        check_rules({"seed": seed})
+
+
 def run_benchmark(
     output: Path,
     datasets: Sequence[str] = BENCHMARK_DATASETS,
@@ -139,17 +162,8 @@ def run_benchmark(
         If a trial fails. It names the cell.
     """
     known = all_methods()
-    for name in methods or ():
-        if name not in known:
-            raise ValueError(f"methods must be among {', '.join(map(repr, known))}, got {name!r}")
-    known_datasets = (*DATASETS, AS_PUBLISHED)
-    for name in datasets:
-        if name not in known_datasets:
-            raise ValueError(f"datasets must be among {', '.join(known_datasets)}, got {name!r}")
-    for n in n_labeled or ():  # three nearest neighbours need three labels
-        check_rules({"n_labeled": n}, at_least={"n_labeled": 3})
-    for seed in seeds:
-        check_rules({"seed": seed})
+    # Three nearest neighbours need three labels.
+    check_grid(methods or (), known, datasets, (*DATASETS, AS_PUBLISHED), n_labeled or (), 3, seeds)
     check_rules({"n_jobs": n_jobs})
     loaded = {name: load_benchmark_dataset(name) for name in datasets}
     cells = [
