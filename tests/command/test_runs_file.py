@@ -106,7 +106,7 @@ def test_what_is_taken_home(messy, finished, tmp_path, capsys):
     assert [path.name for path in folder.glob("*.dmls2r")] == ["model.dmls2r"]
     lines = printed.splitlines()
     start = next(place for place, line in enumerate(lines) if "absolute error of price to expect" in line)
-    shown = [line.removeprefix("->").split("  ")[0].strip() for line in map(str.strip, lines[start + 2 :])]
+    shown = [line.strip().removeprefix("->").strip().split("  ")[0] for line in lines[start + 1 :]]
     assert {"average", "DML-S2R", "step 1", "extra trees", "extra trees on pairs"} <= set(shown)
     assert sum(line.startswith("->  ") for line in lines) == 1
     assert f"Label these next: {folder / 'label_next.csv'}" in lines
