@@ -122,7 +122,7 @@ RULES: dict[str, Rule] = {
     "anchor_batch_size": COUNT.or_none(),
     "batch_size": COUNT,
     "max_steps_per_epoch": COUNT,
-    "early_stopping": choice(None, "held_out", "leave_one_out"),
+    "early_stopping": choice(None, "held_out", "cross_validation", "leave_one_out"),
     "warm_start": choice(False, True),
     "callback": CALLABLE,
     # mining and its loss
@@ -130,6 +130,11 @@ RULES: dict[str, Rule] = {
     "miner": choice("absolute", "signed").or_else("", callable),
     "mining_mode": choice("absolute", "signed"),
     "metric_loss": CALLABLE,
+    "metric_step": Rule(
+        "a step with the name 'metric', batches and loss, or None",
+        lambda step: step is None
+        or (getattr(step, "name", None) == "metric" and hasattr(step, "batches") and hasattr(step, "loss")),
+    ),
     "embedding": choice("unit", "raw"),
     "boundary": ABOVE_ZERO,
     "margin": ABOVE_ZERO,
