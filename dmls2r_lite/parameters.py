@@ -133,7 +133,9 @@ RULES: dict[str, Rule] = {
     "metric_step": Rule(
         "a step with the name 'metric', batches and loss, or None",
         lambda step: step is None
-        or (getattr(step, "name", None) == "metric" and hasattr(step, "batches") and hasattr(step, "loss")),
+        or (getattr(step, "name", None) == "metric"
+            and not isinstance(step, type)
+            and all(callable(getattr(step, part, None)) for part in ("batches", "loss"))),
     ),
     "embedding": choice("unit", "raw"),
     "boundary": ABOVE_ZERO,
@@ -141,6 +143,12 @@ RULES: dict[str, Rule] = {
     "temperature": number("a finite number", lambda value: True),
     "weighting": choice("ranked_list", "literal"),
     "weight_gradient": choice(False, True),
+    # newer losses
+    "mixed_loss": Rule("callable", callable),
+    "weight": ABOVE_ZERO,
+    "n_rows": COUNT,
+    "n_peers": count(2),
+    "noise": number("a finite number of 0 or more", lambda value: value >= 0),
     # few labels
     "sharpness": number("a finite number of 0 or more", lambda value: value >= 0),
     "coverage": number("a number above 0 and below 1", lambda value: 0 < value < 1),

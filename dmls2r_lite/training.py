@@ -64,7 +64,7 @@ class Step(Protocol):
     """One kind of epoch."""
 
     name: ClassVar[str]  # "pairwise", "metric" or "joint"
-    stacks: ClassVar[bool]  # whether `loss` knows networks side by side; False if there is no such attribute
+    stacks: ClassVar[bool]  # whether `loss` knows networks side by side; may be left out
 
     def batches(
         self, network: SiameseNetwork, data: TrainingSet, orders: Orders
@@ -310,7 +310,7 @@ def train_side_by_side(
         The history of each network. `seconds` are its share.
     """
     steps, orders = list(steps), [Orders.from_seed(seed) for seed in seeds]
-    may_stack = all(getattr(step, "stacks", False) for step in steps)
+    may_stack = all(vars(type(step)).get("stacks") for step in steps)  # a subclass says so for itself
     team = SideBySide(networks, data, orders, rng_states, may_stack)
     adam = make_adam(team.parameters(), learning_rate)
     own = make_adam(team.encoder_parameters(), learning_rate) if optimizer_state == "separate" else adam

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ..model import SiameseNetwork
-from ..parameters import ParameterError
+from ..parameters import ParameterError, check_rules
 from ..training import Orders, TrainingSet, draw_batches
 
 
@@ -70,6 +70,9 @@ class MixedStep:
     mixed_loss: Callable[[MixedBatch], Tensor]
     weight: float = 1.0
     n_unlabeled: int = 64
+
+    def __post_init__(self) -> None:
+        check_rules(vars(self), at_least={"n_unlabeled": 1})
 
     def batches(
         self, network: SiameseNetwork, data: TrainingSet, orders: Orders
@@ -213,6 +216,9 @@ class BarycentreStep:
     n_rows: int = 10
     n_neighbors: int = 20
 
+    def __post_init__(self) -> None:
+        check_rules(vars(self))
+
     def batches(
         self, network: SiameseNetwork, data: TrainingSet, orders: Orders
     ) -> list[tuple[Tensor, Tensor, Tensor]]:
@@ -283,6 +289,9 @@ class PeerStep:
     n_unlabeled: int = 64
     noise: float = 0.05
 
+    def __post_init__(self) -> None:
+        check_rules(vars(self), at_least={"n_unlabeled": 1})
+
     def batches(
         self, network: SiameseNetwork, data: TrainingSet, orders: Orders
     ) -> list[tuple[Tensor, Tensor, Tensor]]:
@@ -295,10 +304,10 @@ class PeerStep:
         """How far differences are from what the others say."""
         rows, x, noisy = batch
         n_networks = len(rows) if rows.ndim == 2 else 1
-        if self.n_peers < 2 or n_networks % self.n_peers or data.y_labeled.ndim > 2:
+        if n_networks % self.n_peers or data.y_labeled.ndim > 2:
             raise ParameterError(
-                f"n_networks must be n_peers, {self.n_peers} (2 or more), or several times as many, of networks "
-                f"that can be stacked and have numbers as targets; got {n_networks}"
+                f"n_networks must be n_peers, {self.n_peers}, or several times as many, of networks that "
+                f"can be stacked and have numbers as targets, got {n_networks}"
             )
         y = data.y_labeled
         t = self._estimates_of_others(network, data, x)
