@@ -53,6 +53,9 @@ def newer_methods() -> dict[str, DMLS2RRegressor]:
     more, times_10 = MixedStep(labeled_pairs_loss), MixedStep(labeled_pairs_loss, weight=10)
     barycentre, stopped = BarycentreStep(), {"early_stopping": "cross_validation"}
 
+    def of_codes(loss: Any, labeled_only: bool = False) -> dict[str, Any]:
+        return {"metric_step": MixedStep(CodeLoss(loss, labeled_only), weight=0.1)}
+
     arms: dict[str, dict[str, Any]] = {
         "step 1": step_1,
         f"step 1, {STOPPED}": {**step_1, **stopped},
@@ -62,10 +65,10 @@ def newer_methods() -> dict[str, DMLS2RRegressor]:
         "labeled pairs, gradient x 10": {"metric_step": times_10},
         "labeled pairs, gradient x 10, own Adam": {"metric_step": times_10, "optimizer_state": "separate"},
         "ranked list": {},
-        "Rank-N-Contrast, labels": {"metric_step": MixedStep(CodeLoss(rank_n_contrast_loss, True))},
-        "Rank-N-Contrast": {"metric_step": MixedStep(CodeLoss(rank_n_contrast_loss))},
-        "log-ratio, labels": {"metric_step": MixedStep(CodeLoss(log_ratio_loss, True))},
-        "log-ratio": {"metric_step": MixedStep(CodeLoss(log_ratio_loss))},
+        "Rank-N-Contrast, labels": of_codes(rank_n_contrast_loss, labeled_only=True),
+        "Rank-N-Contrast": of_codes(rank_n_contrast_loss),
+        "log-ratio, labels": of_codes(log_ratio_loss, labeled_only=True),
+        "log-ratio": of_codes(log_ratio_loss),
         "loop consistency": {"metric_step": MixedStep(loop_consistency_loss)},
         "barycentre": {"metric_step": barycentre},
         f"barycentre, {STOPPED}": {"metric_step": barycentre, **stopped},
