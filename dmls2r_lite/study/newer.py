@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from .trials import fit_with_seeds
 
 if TYPE_CHECKING:
     from ..estimators import DMLS2RRegressor
+    from ..training import Step
 
 DATASETS = ("boston", "superconductivity", "air_quality", "diabetes", "friedman")
 MAX_TEST_ROWS = 1000
@@ -27,7 +28,7 @@ REAL, SHUFFLED, NOISE = ROWS = ("real", "shuffled", "noise")  # what is given as
 NEWER_LOSSES = TrialTable(
     "newer_losses", ("dataset", "method", "rows", "n_labeled", "seed"), ("mae", "n_test")
 )
-STOPPED = "stopped by cross-validation"
+STOPPED = "stopped"  # by cross-validation
 N_PEERS = 7
 
 
@@ -50,7 +51,7 @@ def newer_methods() -> dict[str, DMLS2RRegressor]:
     from ..rivals.placebos import null_loss
 
     step_1 = {"schedule": "pairwise_only"}
-    more, times_10 = MixedStep(labeled_pairs_loss), MixedStep(labeled_pairs_loss, weight=10)
+    more, times_100 = MixedStep(labeled_pairs_loss), MixedStep(labeled_pairs_loss, weight=100)
     barycentre, stopped = BarycentreStep(), {"early_stopping": "cross_validation"}
 
     def of_codes(loss: Any, labeled_only: bool = False) -> dict[str, Any]:
@@ -58,21 +59,21 @@ def newer_methods() -> dict[str, DMLS2RRegressor]:
 
     arms: dict[str, dict[str, Any]] = {
         "step 1": step_1,
-        f"step 1, {STOPPED}": {**step_1, **stopped},
-        "step 1, mean of 7": {**step_1, "n_networks": N_PEERS},
+        f"step 1 {STOPPED}": {**step_1, **stopped},
+        f"step 1 x {N_PEERS}": {**step_1, "n_networks": N_PEERS},
         "times zero": {"metric_loss": null_loss},
         "labeled pairs": {"metric_step": more},
-        "labeled pairs, gradient x 10": {"metric_step": times_10},
-        "labeled pairs, gradient x 10, own Adam": {"metric_step": times_10, "optimizer_state": "separate"},
+        "labeled pairs x 100": {"metric_step": times_100},
+        "labeled pairs x 100 (own Adam)": {"metric_step": times_100, "optimizer_state": "separate"},
         "ranked list": {},
-        "Rank-N-Contrast, labels": of_codes(rank_n_contrast_loss, labeled_only=True),
+        "Rank-N-Contrast on labels": of_codes(rank_n_contrast_loss, labeled_only=True),
         "Rank-N-Contrast": of_codes(rank_n_contrast_loss),
-        "log-ratio, labels": of_codes(log_ratio_loss, labeled_only=True),
+        "log-ratio on labels": of_codes(log_ratio_loss, labeled_only=True),
         "log-ratio": of_codes(log_ratio_loss),
         "loop consistency": {"metric_step": MixedStep(loop_consistency_loss)},
         "barycentre": {"metric_step": barycentre},
-        f"barycentre, {STOPPED}": {"metric_step": barycentre, **stopped},
-        "peers, mean of 7": {"metric_step": PeerStep(N_PEERS), "n_networks": N_PEERS},
+        f"barycentre {STOPPED}": {"metric_step": barycentre, **stopped},
+        f"peers x {N_PEERS}": {"metric_step": PeerStep(N_PEERS), "n_networks": N_PEERS},
     }
     return {name: DMLS2RRegressor(**changed) for name, changed in arms.items()}
 
@@ -83,7 +84,7 @@ def rows_of(method: str) -> tuple[str, ...]:
         return ROWS
     if method.startswith("peers"):
         return ROWS
-    return (REAL, SHUFFLED) if method == f"barycentre, {STOPPED}" else (REAL,)
+    return (REAL, SHUFFLED) if method == f"barycentre {STOPPED}" else (REAL,)
 
 
 def run_newer_losses(
@@ -142,7 +143,7 @@ def run_newer_losses(
             loaded[cell[0]], cell[1], known[cell[1]], cell[2], cell[3], of_cell
         ),
         n_jobs,
-        cost=lambda cell: cell[3] * (7 if "7" in cell[1] or STOPPED in cell[1] else 1),
+        cost=lambda cell: cell[3] * (7 if f"x {N_PEERS}" in cell[1] or STOPPED in cell[1] else 1),
     )
 
 
@@ -157,6 +158,49 @@ def shipped_newer_losses() -> pd.DataFrame:
         Its `attrs` say how and when it was made.
     """
     return NEWER_LOSSES.shipped()
+
+
+def name_arms(trials: pd.DataFrame) -> pd.DataFrame:
+    """The trials with the kind of rows in a method's name where there are several: "barycentre (shuffled)".
+
+    So `give_verdict` can take one for the other's placebo.
+    """
+    several = trials["method"].map(lambda method: len(rows_of(method)) > 1)
+    named = trials["method"] + " (" + trials["rows"] + ")"
+    return trials.assign(method=named.where(several, trials["method"])).drop(columns="rows")
+
+
+def run_beside_placebos(
+    datasets: Iterable[Dataset], step: Step, n_labeled: int, seeds: Sequence[int]
+) -> pd.DataFrame:
+    """Try a step of one's own in place of step 2: beside step 1, and on rows without structure.
+
+    Parameters
+    ----------
+    datasets : iterable of Dataset
+    step : Step
+        For example a `dmls2r_lite.rivals.newer.MixedStep`.
+    n_labeled : int
+    seeds : sequence of int
+        Of the splits.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per trial: `dataset`, `method` ("step 1", "own loss", "own loss (shuffled)" or "own loss
+        (noise)"), `n_labeled`, `seed`, `mae` and `n_test`.
+    """
+    from ..estimators import DMLS2RRegressor
+
+    step_1, own = DMLS2RRegressor(schedule="pairwise_only"), DMLS2RRegressor(metric_step=step)
+    arms = [("step 1", step_1, REAL), ("own loss", own, REAL)]
+    arms += [(f"own loss ({rows})", own, rows) for rows in (SHUFFLED, NOISE)]
+    return pd.DataFrame(
+        row
+        for dataset in datasets
+        for name, method, rows in arms
+        for row in _run_cell(dataset, name, method, rows, n_labeled, seeds)
+    ).drop(columns="rows")
 
 
 def without_structure(X: pd.DataFrame, rows: str, seed: int) -> pd.DataFrame:
