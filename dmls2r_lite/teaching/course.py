@@ -8,6 +8,7 @@ import functools
 import itertools
 import os
 import re
+import shutil
 import sys
 import tempfile
 import zipfile
@@ -152,33 +153,33 @@ class ExecuteAll(Execute):
             cells = gradebook.find_notebook(about["notebook"], about["assignment"]).source_cells
             self._ours = {cell.name: cell.source for cell in cells if cell.locked}
             stubs = "\n".join(cell.source for cell in cells if not cell.locked)
-        options = {
-            "is_shut_in": is_shut_in,
-            "seconds": self.timeout,
-            "memory": self.memory,
-            "disk": self.disk,
-            "max_stops": self.max_fatal,
-        }
-        self._start = "\n".join(
-            [
-                "from dmls2r_lite.teaching.submission import Submission",
-                f"_submission = Submission({str(folder)!r}, {str(course)!r}, **{options})",
-                *(
-                    f"{name} = _submission.answer({name!r})"
-                    for name in re.findall(r"^def (\w+)", stubs, flags=re.M)
-                ),
-            ]
-        )
         self._index, self._is_started = -1, False
         self.timeout_func = lambda cell: 3 * self.timeout + 300  # the process has a limit of its own
         with contextlib.ExitStack() as after:
             if not is_shut_in:
-                changed = after.enter_context(unchanged(course, [course / ".nbgrader.log"]))
+                changed: list[Path] = []
                 after.callback(lambda: self.log.warning("Put back: %s", changed) if changed else None)
+                after.enter_context(unchanged(course, changed, but=[course / ".nbgrader.log"]))
+            elsewhere = Path(after.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
             after.enter_context(nothing_left())
-            # In the folder of the submission, its modules would be imported by the kernel.
-            elsewhere = after.enter_context(tempfile.TemporaryDirectory())
-            metadata = {**resources["metadata"], "path": elsewhere}
+            files, empty = elsewhere / "files", elsewhere / "empty"
+            shutil.copytree(folder, files, ignore=shutil.ignore_patterns("*.ipynb", ".*"), symlinks=True)
+            empty.mkdir()  # for the kernel: beside the notebook there may be modules that it would import
+            metadata = {**resources["metadata"], "path": str(empty)}
+            options = {
+                "is_shut_in": is_shut_in,
+                "seconds": self.timeout,
+                "memory": self.memory,
+                "disk": self.disk,
+                "max_stops": self.max_fatal,
+            }
+            lines = [
+                "from dmls2r_lite.teaching import remote as _remote, submission as _grading",
+                f"_remote.set_limits({2 * self.memory}, {self.disk})  # whatever it gets for an answer",
+                f"_submission = _grading.Submission({str(files)!r}, {str(course)!r}, **{options})",
+            ]
+            answers = re.findall(r"^def (\w+)", stubs, flags=re.M)
+            self._start = "\n".join([*lines, *(f"{name} = _submission.answer({name!r})" for name in answers)])
             try:
                 super().preprocess(nb, {**resources, "metadata": metadata}, km)
             except (CellTimeoutError, DeadKernelError) as error:

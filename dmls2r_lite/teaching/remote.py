@@ -331,6 +331,16 @@ class Worker(Peer):
                 self.serve(kind, content)
 
 
+def set_limits(memory: int, disk: int) -> None:
+    """Let this process have so many bytes of memory, and write so many to a file."""
+    with contextlib.suppress(ImportError):  # not on Windows
+        import resource
+
+        limits = {resource.RLIMIT_DATA: memory, resource.RLIMIT_FSIZE: disk, resource.RLIMIT_CORE: 0}
+        for kind, most in limits.items():
+            resource.setrlimit(kind, (most, most))
+
+
 def main(folder: str, memory: str, disk: str) -> None:
     """Work for whoever has started this process, by its standard input and output.
 
@@ -341,20 +351,11 @@ def main(folder: str, memory: str, disk: str) -> None:
     memory, disk : str
         Limits, in bytes: of memory, and of a file.
     """
-    with contextlib.suppress(ImportError):  # not on Windows
-        import resource
-
-        limits = {
-            resource.RLIMIT_DATA: int(memory),
-            resource.RLIMIT_FSIZE: int(disk),
-            resource.RLIMIT_CORE: 0,
-        }
-        for kind, most in limits.items():
-            resource.setrlimit(kind, (most, most))
+    set_limits(int(memory), int(disk))
     work = tempfile.mkdtemp()
     shutil.copytree(folder, work, symlinks=True, dirs_exist_ok=True)
     os.chdir(work)
-    sys.path[0] = work
+    sys.path.insert(0, work)
     incoming, outgoing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):  # what else is written there must not look like a message

@@ -36,8 +36,8 @@ def shut_in(folder: Path, course: Path, disk: int) -> list[str]:
     disk : int
         Bytes that it may write, in memory, to /tmp.
     """
-    here = Path(sys.prefix), Path(sys.base_prefix), *(Path(place) for place in sys.path if place)
-    python = [place for place in here if place.is_dir() and place not in (PACKAGE.parent, Path.cwd())]
+    python = [Path(sys.prefix), Path(sys.base_prefix)]
+    python += [Path(place) for place in sys.path if Path(place).name in ("site-packages", "dist-packages")]
     if not any(PACKAGE.is_relative_to(place) for place in python):
         python.append(PACKAGE)
     command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
@@ -46,7 +46,7 @@ def shut_in(folder: Path, course: Path, disk: int) -> list[str]:
         command += ["--size", str(disk), "--tmpfs", place]
     for place in _SYSTEM:
         command += ["--ro-bind-try", place, place]
-    for path in sorted({place.absolute() for place in python}):
+    for path in sorted({place.absolute() for place in python if place.is_dir()}):
         command += ["--ro-bind", str(path), str(path)]
     for path in (PACKAGE / "notebooks", course):  # the solutions are in both
         if path.is_dir() and any(path.is_relative_to(place) for place in [*python, *map(Path, _SYSTEM)]):
@@ -73,7 +73,7 @@ class Submission:
     Parameters
     ----------
     folder : str
-        What was handed in: its files besides notebooks are copied to where the code runs.
+        Files that were handed in: they are copied to where the code runs. Its parent is for temporary files.
     course : str
         Nothing in it can be read, if `is_shut_in`.
     is_shut_in : bool
@@ -97,10 +97,8 @@ class Submission:
         disk: int,
         max_stops: int,
     ) -> None:
-        self._files = tempfile.TemporaryDirectory(prefix="submission-", ignore_cleanup_errors=True)
-        copied = Path(self._files.name, "files")
-        shutil.copytree(folder, copied, ignore=shutil.ignore_patterns("*.ipynb", ".*"), symlinks=True)
-        self._course, self._is_shut_in, self._seconds = Path(course), is_shut_in, seconds
+        self._files, self._course = Path(folder), Path(course)
+        self._is_shut_in, self._seconds = is_shut_in, seconds
         self._limits = [str(memory), str(disk)]
         self._stops_left = max_stops
         self._stopped: dict[str, str] = {}
@@ -109,19 +107,19 @@ class Submission:
         self._process, self._peer = self._start()
 
     def _start(self) -> tuple[subprocess.Popen, Peer]:
-        files = Path(self._files.name, "files")
-        command = [sys.executable, "-m", f"{__package__}.remote", str(files), *self._limits]
+        # -P: modules that were handed in come after ours
+        command = [sys.executable, "-P", "-m", f"{__package__}.remote", str(self._files), *self._limits]
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         environment |= {"PYTHONPATH": str(PACKAGE.parent), "MPLBACKEND": "agg"}
         if self._is_shut_in:
-            command = [*shut_in(files, self._course, int(self._limits[1])), *command]
+            command = [*shut_in(self._files, self._course, int(self._limits[1])), *command]
         else:
-            environment["HOME"] = self._files.name
+            environment |= {"HOME": str(self._files.parent), "TMPDIR": str(self._files.parent)}
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            cwd=files,
+            cwd=self._files,
             env=environment,
             start_new_session=True,
         )
@@ -232,19 +230,20 @@ def nothing_left() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def unchanged(folder: Path, but: Sequence[Path] = ()) -> Iterator[list[Path]]:
-    """Put all files of a folder back as they were at the beginning; the list tells which had changed.
+def unchanged(folder: Path, changed: list[Path], but: Sequence[Path] = ()) -> Iterator[None]:
+    """Put all files of a folder back as they were at the beginning.
 
     Parameters
     ----------
     folder : Path
+    changed : list of Path
+        What had to be put back is added to it.
     but : sequence of Path
-        What in it may change.
+        What in the folder may change.
     """
     before = _contents(folder, but)
-    changed: list[Path] = []
     try:
-        yield changed
+        yield
     finally:
         for parent, _, _ in os.walk(folder):
             os.chmod(parent, 0o700 | os.stat(parent).st_mode)

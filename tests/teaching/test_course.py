@@ -76,7 +76,7 @@ def autograde(course, name):
         env={**os.environ, "PATH": beside_python},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1800,
     )
     assert graded.returncode == 0, graded.stderr[-3000:]
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
