@@ -248,28 +248,37 @@ def unchanged(folder: Path, changed: list[Path], but: Sequence[Path] = ()) -> It
         for parent, _, _ in os.walk(folder):
             os.chmod(parent, 0o700 | os.stat(parent).st_mode)
         after = _contents(folder, but)
-        changed += [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
-        for path in changed:
+        changed += [
+            path for path in before.keys() | after.keys() if before.get(path, 0) != after.get(path, 0)
+        ]
+        for path in sorted(changed):
             for place in (*reversed(path.parents), path):  # what should be a folder may be a link
                 is_folder = place.is_dir() and not place.is_symlink()
                 if place.is_relative_to(folder) and os.path.lexists(place) and not is_folder:
                     place.unlink()
-            if path in before:
-                if path.is_dir():
-                    shutil.rmtree(path)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                content = before[path]
-                path.symlink_to(content) if isinstance(content, str) else path.write_bytes(content)
+            if path.is_dir():
+                shutil.rmtree(path)
+        for path in sorted(set(changed) & before.keys()):
+            content = before[path]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if content is None:
+                path.mkdir(exist_ok=True)
+            elif isinstance(content, str):
+                path.symlink_to(content)
+            else:
+                path.write_bytes(content)
 
 
-def _contents(folder: Path, but: Sequence[Path]) -> dict[Path, bytes | str]:
-    """Files by their bytes, links by where they lead."""
-    found: dict[Path, bytes | str] = {}
+def _contents(folder: Path, but: Sequence[Path]) -> dict[Path, bytes | str | None]:
+    """Files by their bytes, links by where they lead, folders by None."""
+    found: dict[Path, bytes | str | None] = {}
     for parent, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if Path(parent, name) not in but]
         for path in {Path(parent, name) for name in [*folders, *files]}.difference(but):
             if path.is_symlink():
                 found[path] = os.readlink(path)
-            elif not path.is_dir():
-                found[path] = path.read_bytes() if path.is_file() else b""  # neither: a pipe, for example
+            elif path.is_dir():
+                found[path] = None
+            else:
+                found[path] = path.read_bytes() if path.is_file() else b""  # if not, a pipe, for example
     return found

@@ -1,6 +1,7 @@
 """Submissions that attack their grading. COURSE is where the course is: they know it, the worst case."""
 
 ON_OTHERS = ("gradebook", "files", "another_student", "daemon")  # that aim at what is not theirs
+NEEDS_BUBBLEWRAP = ("solutions", "disk_and_memory")  # without, these succeed
 ATTACKS = {
     "gradebook": """
 import sqlite3

@@ -213,6 +213,7 @@ def test_files_are_put_back(tmp_path):
         (course / "source").rename(course / "moved")
         (course / "source").symlink_to(elsewhere)
         (course / "new").symlink_to("/etc/passwd")
+        (course / "of_a_ghost" / "empty").mkdir(parents=True)
         course.chmod(0o500)
     found = {str(path.relative_to(course)): path for path in course.rglob("*") if not path.is_dir()}
     assert {name: path.read_text() for name, path in found.items()} == {
@@ -220,6 +221,7 @@ def test_files_are_put_back(tmp_path):
         "log": "more",
     }
     assert list(elsewhere.iterdir()) == []
+    assert sorted(path.name for path in course.iterdir()) == ["a", "log", "source"]
     assert course / "a" in changed
 
 
