@@ -16,12 +16,12 @@ from sklearn.base import clone
 from sklearn.utils import check_array, check_random_state, column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
-from .base import SemiSupervisedRegressor, is_labeled, make_scaler, seeded_torch
-from .hooks import Hook, show_progress, watch
+from .base import SemiSupervisedRegressor, check_numbers, is_labeled, make_scaler, seeded_torch
+from .hooks import Hook, check_weights, show_progress, watch
 from .model import LinearPairHead, SiameseNetwork, make_encoder
 from .parameters import ParameterError, check_not_above, check_rules
+from .probing import check_encoder_given, has_batch_norm, probe_encoder, probe_head
 from .training import TrainingSet, train_side_by_side
 
 if TYPE_CHECKING:
@@ -146,41 +146,59 @@ def fit_side_by_side(
         for model, one in zip(models, training_sets, strict=True):
             fit_side_by_side([model], [one], X_validation, y_validation)
         return list(models)
-    checked = [_check(model, X, y) for model, (X, y) in zip(models, training_sets, strict=True)]
-    if (X_validation is None) != (y_validation is None):
-        raise ValueError("X_validation and y_validation must be given together")
-    with ExitStack() as seeding:
-        try:
-            begun = [_begin(model, X, y, seeding) for model, (X, y) in zip(models, checked, strict=True)]
-            steps = first._steps()
-            networks = [network for model in models for network in model.networks_]
-            hooks: list[Hook] = [] if first.callback is None else [first.callback]
-            hooks += [show_progress(len(steps) * len(networks))] if first.progress else []
-            if X_validation is not None and y_validation is not None:
-                watched = {
-                    id(network): _watch_error(model, X_validation, y_validation)
-                    for model in models
-                    for network in model.networks_
-                }
-                hooks.insert(0, lambda network, row: watched[id(network)](network, row))
-            histories = train_side_by_side(
-                networks,
-                [data for data, states in begun for _ in states],
-                steps,
-                seeds=[seed for model in models for seed in model._seeds],
-                learning_rate=first.learning_rate,
-                optimizer_state=first.optimizer_state,
-                hooks=hooks,
-                rng_states=[state for _, states in begun for state in states],
-            )
-        except BaseException:
-            for model in models:
+    before = [dict(vars(model)) for model in models]
+    try:
+        checked, histories = _train(models, training_sets, X_validation, y_validation)
+    except BaseException:
+        for model, kept in zip(models, before, strict=True):
+            if model.warm_start:
+                model.__dict__ = kept
+            else:
                 model.__dict__.pop("networks_", None)  # half trained
-            raise
+        raise
     for place, (model, (X, y)) in enumerate(zip(models, checked, strict=True)):
         n = len(model.networks_)
         _end(model, X, y, histories[place * n : (place + 1) * n])
     return list(models)
+
+
+def _train(
+    models: Sequence[DMLS2RRegressor],
+    training_sets: Sequence[tuple[ArrayLike, ArrayLike]],
+    X_validation: ArrayLike | None,
+    y_validation: ArrayLike | None,
+) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[pd.DataFrame]]:
+    """Check everything, then make and train `networks_`; the checked sets and the histories are returned."""
+    first = models[0]
+    checked = [_check(model, X, y) for model, (X, y) in zip(models, training_sets, strict=True)]
+    if (X_validation is None) != (y_validation is None):
+        raise ValueError("X_validation and y_validation must be given together")
+    with ExitStack() as seeding:
+        begun = [_begin(model, X, y, seeding) for model, (X, y) in zip(models, checked, strict=True)]
+        steps = first._steps()
+        networks = [network for model in models for network in model.networks_]
+        hooks: list[Hook] = [] if first.callback is None else [first.callback]
+        hooks += [show_progress(len(steps) * len(networks))] if first.progress else []
+        if X_validation is not None and y_validation is not None:
+            watched = {
+                id(network): _watch_error(model, X_validation, y_validation)
+                for model in models
+                for network in model.networks_
+            }
+            hooks.insert(0, lambda network, row: watched[id(network)](network, row))
+        histories = train_side_by_side(
+            networks,
+            [data for data, states in begun for _ in states],
+            steps,
+            seeds=[seed for model in models for seed in model._seeds],
+            learning_rate=first.learning_rate,
+            optimizer_state=first.optimizer_state,
+            hooks=hooks,
+            rng_states=[state for _, states in begun for state in states],
+        )
+    for network in networks:
+        check_weights(network, first.learning_rate)
+    return checked, histories
 
 
 def _is_same(value: Any, other: Any) -> bool:
@@ -314,7 +332,7 @@ def _check(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarr
         ("head", "pair_batch_size", n_labeled * (n_labeled - 1), True),
     ):
         module, batch_size = getattr(model, part), getattr(model, size)
-        normalizes = module is not None and any(isinstance(m, _BatchNorm) for m in module.modules())
+        normalizes = module is not None and has_batch_norm(module)
         is_last_drawn = (batch_size and -(-n // batch_size) <= model.max_steps_per_epoch) or batch_size == 1
         if normalizes and is_used and is_last_drawn and n % batch_size == 1 % batch_size:
             raise ParameterError(
@@ -327,77 +345,10 @@ def _check(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarr
 def _watch_error(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> Hook:
     """A hook that measures the error on samples left out of the training."""
     X = model._validate_rows(X)
-    y = np.asarray(check_array(y, ensure_2d=False, dtype=np.float64))
+    y = np.asarray(check_array(check_numbers("y_validation", y), ensure_2d=False, dtype=np.float64))
     y = column_or_1d(y) if model._y_labeled.ndim == 1 else y
     check_consistent_length(X, y)
     return watch(lambda network: float(np.abs(model._predict(X, [network]) - y).mean()))
-
-
-def check_encoder_given(encoder: nn.Module | None, X: np.ndarray) -> None:
-    """Raise ParameterError if samples are no rows, which only an encoder of one's own can take."""
-    if X.ndim > 2 and encoder is None:
-        raise ParameterError(f"encoder must be given for samples of shape {X.shape[1:]}, got None")
-
-
-def probe_encoder(encoder: nn.Module, x: Tensor) -> Tensor:
-    """Codes of two samples, or an error that says what is wrong with an encoder of one's own.
-
-    Raises
-    ------
-    ParameterError
-        If it fails, or gives anything but a row of floating point numbers for each sample.
-    """
-    if any(weight.is_meta for weight in encoder.parameters()):
-        raise ParameterError("encoder must hold its weights, got one whose weights are on the meta device")
-    wanted = (
-        f"encoder must map {len(x)} samples of shape {tuple(x.shape[1:])} to a tensor ({len(x)}, n_codes)"
-    )
-    try:
-        with torch.no_grad():
-            z = encoder.eval()(x)
-    except Exception as error:  # another's code may raise anything
-        raise ParameterError(f"{wanted}, got {type(error).__name__}: {error}") from error
-    _check_kind(wanted, z, x, lambda shape: len(shape) == 2 and shape[0] == len(x))
-    return z
-
-
-def probe_head(network: SiameseNetwork, z: Tensor, target_shape: tuple[int, ...]) -> None:
-    """Do the same for a head, with those codes: it must give a difference of targets for each pair.
-
-    Raises
-    ------
-    ParameterError
-        If it does not, or if its `scores` do not add up to what it gives.
-    """
-    shape = (len(z), *target_shape)
-    wanted = f"head must map two batches of codes {tuple(z.shape)} to a tensor {shape}"
-    try:
-        with torch.no_grad():
-            d = network.head.eval()(z, z.flip(0))
-            _check_kind(wanted, d, z, lambda found: found == shape)
-            if not network.is_separable:
-                return
-            wanted = "head must have a method scores with head(z_i, z_j) == g_i + h_j, or none"
-            g, h = network.head.scores(z)
-            total = g + h.flip(0)
-    except ParameterError:
-        raise
-    except Exception as error:
-        raise ParameterError(f"{wanted}, got {type(error).__name__}: {error}") from error
-    if total.shape != d.shape or not torch.allclose(total, d, rtol=1e-3, atol=1e-4):
-        raise ParameterError(f"{wanted}, got {total.tolist()} in place of {d.tolist()}")
-
-
-def _check_kind(wanted: str, result: object, x: Tensor, fits: Callable[[tuple[int, ...]], bool]) -> None:
-    """Raise ParameterError unless a result is a tensor of a shape that fits, like x."""
-    if not isinstance(result, Tensor):
-        raise ParameterError(f"{wanted}, got {type(result).__name__}")
-    if not fits(tuple(result.shape)):
-        raise ParameterError(f"{wanted}, got shape {tuple(result.shape)}")
-    if result.dtype != x.dtype or result.device != x.device:
-        raise ParameterError(
-            f"{wanted}, like its input {x.dtype} on {x.device}, got {result.dtype} on {result.device}"
-        )
 
 
 def as_columns(X: np.ndarray) -> np.ndarray:
@@ -410,7 +361,7 @@ def _find_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
+        torch.zeros(1, device=device).item()  # which the meta device cannot
     except (RuntimeError, AssertionError, TypeError) as error:
         raise ParameterError(
             f"device must be 'auto' or one that PyTorch can use here, got {name!r} ({error})"

@@ -31,21 +31,25 @@ class Rule(NamedTuple):
 
 
 def count(low: int = 1, high: int | None = None) -> Rule:
-    """Integers from `low` to `high`."""
+    """Integers from `low` to `high`, which are 2 ** 31 at most: nothing here can be done more often."""
 
     def fits(value: Any) -> bool:
         is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        return is_integer and low <= int(value) and (high is None or int(value) <= high)
+        return is_integer and low <= int(value) <= (2**31 if high is None else high)
 
     return Rule(f"an integer of {low} or more" if high is None else f"an integer from {low} to {high}", fits)
 
 
 def number(words: str, fits: Callable[[float], bool]) -> Rule:
-    """Finite numbers for which `fits` is true."""
+    """Finite numbers of Python and NumPy for which `fits` is true."""
 
     def is_number(value: Any) -> bool:
-        is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        return is_real and math.isfinite(float(value)) and fits(float(value))
+        if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
+            return False  # of fractions, which are real too, PyTorch makes nothing
+        try:
+            return math.isfinite(float(value)) and fits(float(value))
+        except OverflowError:  # an integer such as 10**400
+            return False
 
     return Rule(words, is_number)
 
@@ -87,6 +91,9 @@ RULES: dict[str, Rule] = {
     "n_labeled": count(2),
     "n_unlabeled": count(0),
     "seed": count(0, 2**31),  # seeds count up from here, and NumPy's legacy generators end at 2**32
+    "random_state": count(0, 2**32 - 1).or_else(
+        "a numpy.random.RandomState", lambda value: isinstance(value, np.random.RandomState)
+    ).or_none(),
     "n_seeds": count(2),
     "n_repeats": count(2),
     "n_splits": count(2),
@@ -136,7 +143,8 @@ RULES: dict[str, Rule] = {
     "temperature": number("a finite number", lambda value: True),
     "weighting": choice("ranked_list", "literal"),
     "weight_gradient": choice(False, True),
-    # few labels
+    # verdicts and few labels
+    "level": number("a number above 0 and below 1", lambda value: 0 < value < 1),
     "sharpness": number("a finite number of 0 or more", lambda value: value >= 0),
     "coverage": number("a number above 0 and below 1", lambda value: 0 < value < 1),
     "normalizer": choice(None, "spread", "metric"),
@@ -176,7 +184,9 @@ def check_rules(values: Mapping[str, Any], *, at_least: Mapping[str, int] | None
         rules["margin"] = number(f"a number from 0 to boundary, {boundary}", lambda v: 0 <= v <= boundary)
     for name, value in values.items():
         if name in rules and not rules[name].fits(value):
-            raise ParameterError(f"{name} must be {rules[name].allowed}, got {value!r}")
+            is_huge = isinstance(value, int) and abs(value) > 2**63
+            got = f"an integer of {len(str(abs(value)))} digits" if is_huge else repr(value)
+            raise ParameterError(f"{name} must be {rules[name].allowed}, got {got}")
 
 
 def check_not_above(name: str, value: int, limit: int, of_what: str) -> None:

@@ -15,7 +15,9 @@ import dmls2r_lite
 
 ROOT = Path(dmls2r_lite.__file__).parent
 THE_METHOD = ("model", "losses", "miner", "schedules", "training", "estimators")
-METHOD = {*THE_METHOD, "scale", "hooks", "stacking", "fitting", "interop"}  # and what lies beside its files
+METHOD = {  # and what lies beside its files
+    *THE_METHOD, "scale", "hooks", "stacking", "fitting", "probing", "interop",
+}  # fmt: skip
 TO_READ_FIRST = (*THE_METHOD, "fitting")
 ALLOWED = {  # what may import what besides itself, at any time
     "base": set(),

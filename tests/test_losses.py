@@ -190,5 +190,7 @@ class TestRankedListLoss:
             ranked_list_loss(*(torch.zeros(shape) for shape in shapes))
 
     def test_unknown_weighting(self):
-        with pytest.raises(ValueError, match="weighting must be 'ranked_list' or 'literal', got 'equal'"):
+        with pytest.raises(
+            ValueError, match="weighting must be one of 'ranked_list', 'literal', got 'equal'"
+        ):
             ranked_list_loss(self.ANCHORS, self.POSITIVES, self.NEGATIVES, weighting="equal")

@@ -118,7 +118,7 @@ def choose_rows(
     >>> choose_rows([[0.0], [1.0], [2.0], [3.0], [4.0]], n=3)
     array([2, 4, 0])
     """
-    check_rules({"n": n, "max_pool": max_pool})
+    check_rules({"n": n, "max_pool": max_pool, "random_state": random_state})
     table = check_table("X", X)
     is_labeled = _check_labeled(labeled, len(table))
     n_free = int((~is_labeled).sum())
@@ -184,7 +184,7 @@ def posterior_sd(
     ParameterError
         If an argument is of the wrong type or out of range.
     """
-    check_rules({"max_pool": max_pool})
+    check_rules({"max_pool": max_pool, "random_state": random_state})
     table = check_table("X", X)
     is_labeled = _check_labeled(labeled, len(table))
     wanted = np.arange(len(table)) if at is None else _check_positions("at", at, len(table))

@@ -31,6 +31,7 @@ def _by_name(names: dict[str, str]) -> dict[str, str]:
 PACKAGE = __name__.split(".")[0]
 CLASSES = _by_name(
     {
+        f"{PACKAGE}.base": "RangeScaler",
         f"{PACKAGE}.estimators": "DMLS2RRegressor",
         f"{PACKAGE}.rivals.coreg": "COREGRegressor",
         f"{PACKAGE}.rivals.mssr": "MSSRRegressor",

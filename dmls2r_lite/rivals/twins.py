@@ -10,14 +10,15 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, clone
 from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from ..base import SemiSupervisedRegressor, is_labeled, seeded_torch
-from ..fitting import as_columns, check_encoder_given, probe_encoder
+from ..base import SemiSupervisedRegressor, is_labeled, make_scaler, power_of_two, seeded_torch
+from ..fitting import as_columns
 from ..losses import pairs_from_numbers
 from ..model import make_encoder
+from ..parameters import ParameterError
+from ..probing import check_encoder_given, has_batch_norm, probe_encoder
 from .batches import BatchTrainedRegressor, Training
 
 PAIRS_PER_BLOCK = 2**16
@@ -72,8 +73,10 @@ class MLPRegressor(BatchTrainedRegressor):
 
     def _begin(self, X: np.ndarray, y: np.ndarray) -> Training:
         check_encoder_given(self.encoder, X)
+        if self.batch_size == 1 and self.encoder is not None and has_batch_norm(self.encoder):
+            raise ParameterError("batch_size must be 2 or more for an encoder with BatchNorm, got 1")
         labeled = is_labeled(y)
-        self.target_scaler_ = MinMaxScaler().fit(as_columns(y[labeled]))
+        self.target_scaler_ = make_scaler("minmax").fit(as_columns(y[labeled]))
         self._target_shape = y.shape[1:]
         x = torch.as_tensor(X[labeled], dtype=torch.float32)
         targets = torch.as_tensor(self.target_scaler_.transform(as_columns(y[labeled])), dtype=torch.float32)
@@ -118,7 +121,8 @@ class PairwiseDifferenceRegressor(SemiSupervisedRegressor):
 
     The regressor learns y_i - y_j from (x_i, x_j, x_i - x_j) over all ordered pairs of labeled
     samples (eq. 1 and 2); a prediction is the mean over all of them as anchors (eq. 4). Unlabeled
-    samples are not used.
+    samples are not used. The regressor is given differences divided by a power of two near the largest:
+    of very small ones, in farads say, trees would learn nothing.
 
     Parameters
     ----------
@@ -153,7 +157,9 @@ class PairwiseDifferenceRegressor(SemiSupervisedRegressor):
         estimator = self.estimator
         if estimator is None:  # a forest that is not fitted has no truth value
             estimator = ExtraTreesRegressor(random_state=self.random_state)
-        self.estimator_ = clone(estimator).fit(_pairs(self._X[i], self._X[j]), self._y[i] - self._y[j])
+        self._unit = power_of_two(np.ptp(self._y))
+        differences = (self._y[i] - self._y[j]) / self._unit
+        self.estimator_ = clone(estimator).fit(_pairs(self._X[i], self._X[j]), differences)
 
     def predict_each(self, X: ArrayLike) -> np.ndarray:
         """Estimates by each anchor, whose mean `predict` gives.
@@ -177,7 +183,8 @@ class PairwiseDifferenceRegressor(SemiSupervisedRegressor):
         for block in np.array_split(X, -(-len(X) * len(self._y) // PAIRS_PER_BLOCK)):
             new, anchors = np.repeat(block, len(self._y), axis=0), np.tile(self._X, (len(block), 1))
             forth, back = (self.estimator_.predict(_pairs(*ab)) for ab in ((new, anchors), (anchors, new)))
-            yield ((forth - back) / 2).reshape(len(block), -1) + self._y
+            unit = getattr(self, "_unit", 1.0)  # models that were stored by earlier versions have none
+            yield ((forth - back) / 2 * unit).reshape(len(block), -1) + self._y
 
 
 def _pairs(X_a: np.ndarray, X_b: np.ndarray) -> np.ndarray:
