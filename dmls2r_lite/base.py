@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardSca
 from sklearn.utils import check_array, check_random_state, column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from .parameters import ParameterError, check_rules
+from .parameters import ParameterError, check_rules, shown
 
 if TYPE_CHECKING:
     import torch
@@ -169,7 +169,7 @@ def takes_unlabeled(estimator: BaseEstimator) -> bool:
 def check_regressor(name: str, value: object) -> None:
     """Raise ParameterError unless a value is a regressor that can be cloned: no class, no name of one."""
     if isinstance(value, type) or not hasattr(value, "get_params") or not is_regressor(value):
-        raise ParameterError(f"{name} must be a regressor, such as RidgeCV(), got {value!r}")
+        raise ParameterError(f"{name} must be a regressor, such as RidgeCV(), got {shown(value)}")
 
 
 def unmasked(values: ArrayLike) -> ArrayLike:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from .base import SemiSupervisedRegressor, check_numbers, is_labeled, make_scaler, seeded_torch
 from .hooks import Hook, check_weights, show_progress, watch
 from .model import LinearPairHead, SiameseNetwork, make_encoder
-from .parameters import ParameterError, check_not_above, check_rules
+from .parameters import ParameterError, check_not_above, check_rules, shown
 from .probing import check_encoder_given, has_batch_norm, probe_encoder, probe_head
 from .training import TrainingSet, train_side_by_side
 
@@ -151,7 +151,7 @@ def fit_side_by_side(
         checked, histories = _train(models, training_sets, X_validation, y_validation)
     except BaseException:
         for model, kept in zip(models, before, strict=True):
-            if model.warm_start:
+            if _goes_on(model):
                 model.__dict__ = kept
             else:
                 model.__dict__.pop("networks_", None)  # half trained
@@ -304,13 +304,18 @@ def _make_network(model: DMLS2RRegressor, x: Tensor) -> SiameseNetwork:
     return network
 
 
+def _goes_on(model: DMLS2RRegressor) -> bool:
+    """Whether this is a warm start; what is not allowed, and may have no truth value, is none."""
+    return isinstance(model.warm_start, bool | np.bool_) and bool(model.warm_start)
+
+
 def _mines(model: DMLS2RRegressor) -> bool:
     return model.n_unlabeled_ > 0 and model.schedule != "pairwise_only"
 
 
 def _check(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Check data and parameters, before any work."""
-    if not model.warm_start:
+    if not _goes_on(model):
         model.__dict__.pop("networks_", None)  # whatever fails from here on, no old network predicts
     X, y = model._validate_training_set(X, y)
     check_encoder_given(model.encoder, X)
@@ -332,6 +337,7 @@ def _check(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarr
         ("head", "pair_batch_size", n_labeled * (n_labeled - 1), True),
     ):
         module, batch_size = getattr(model, part), getattr(model, size)
+        batch_size = batch_size and int(batch_size)  # NumPy's narrow ones overflow
         normalizes = module is not None and has_batch_norm(module)
         is_last_drawn = (batch_size and -(-n // batch_size) <= model.max_steps_per_epoch) or batch_size == 1
         if normalizes and is_used and is_last_drawn and n % batch_size == 1 % batch_size:
@@ -356,14 +362,17 @@ def as_columns(X: np.ndarray) -> np.ndarray:
     return X if X.ndim == 2 else X.reshape(-1, 1)
 
 
-def _find_device(name: str) -> torch.device:
-    if name == "auto":
+def _find_device(name: str | torch.device) -> torch.device:
+    if isinstance(name, str) and name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device).item()  # which the meta device cannot
-    except (RuntimeError, AssertionError, TypeError) as error:
-        raise ParameterError(
-            f"device must be 'auto' or one that PyTorch can use here, got {name!r} ({error})"
-        ) from None
-    return device
+    reason = "no name"
+    if isinstance(name, str | torch.device):
+        try:
+            device = torch.device(name)
+            torch.zeros(1, device=device).item()  # which the meta device cannot
+            return device
+        except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+            reason = shown(str(error))
+    raise ParameterError(
+        f"device must be 'auto' or one that PyTorch can use here, got {shown(name)} ({reason})"
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -47,7 +46,7 @@ def number(words: str, fits: Callable[[float], bool]) -> Rule:
         if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
             return False  # of fractions, which are real too, PyTorch makes nothing
         try:
-            return math.isfinite(float(value)) and fits(float(value))
+            return abs(float(value)) <= 1e30 and fits(float(value))  # larger ones overflow in float32
         except OverflowError:  # an integer such as 10**400
             return False
 
@@ -131,6 +130,7 @@ RULES: dict[str, Rule] = {
     "max_steps_per_epoch": COUNT,
     "early_stopping": choice(None, "held_out", "leave_one_out"),
     "warm_start": choice(False, True),
+    "progress": choice(False, True),
     "callback": CALLABLE,
     # mining and its loss
     "k": COUNT,
@@ -184,12 +184,18 @@ def check_rules(values: Mapping[str, Any], *, at_least: Mapping[str, int] | None
         rules["margin"] = number(f"a number from 0 to boundary, {boundary}", lambda v: 0 <= v <= boundary)
     for name, value in values.items():
         if name in rules and not rules[name].fits(value):
-            is_huge = isinstance(value, int) and abs(value) > 2**63
-            got = f"an integer of {len(str(abs(value)))} digits" if is_huge else repr(value)
-            raise ParameterError(f"{name} must be {rules[name].allowed}, got {got}")
+            raise ParameterError(f"{name} must be {rules[name].allowed}, got {shown(value)}")
 
 
 def check_not_above(name: str, value: int, limit: int, of_what: str) -> None:
     """Raise ParameterError if a count exceeds how many there are of something."""
     if value > limit:
         raise ParameterError(f"{name} must not exceed {of_what}, {limit}, got {value}")
+
+
+def shown(value: object) -> str:
+    """A value in a message: on one line, and not longer than one."""
+    if isinstance(value, int) and abs(value) > 2**63:
+        return f"an integer of {len(str(abs(value)))} digits"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -1,6 +1,7 @@
 """What holds for every estimator: nothing that is no number counts as one, and every mistake is named."""
 
 import datetime
+import gc
 import re
 import tracemalloc
 from fractions import Fraction
@@ -8,15 +9,17 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.utils.estimator_checks import check_estimator
 from torch import nn
 
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.interop import LabeledKFold, score_labeled
+from dmls2r_lite.miner import mine
 from dmls2r_lite.parameters import RULES, ParameterError
 from dmls2r_lite.practice.adapting import WithUnlabeled
 from dmls2r_lite.practice.averaging import AveragedRegressor
@@ -25,6 +28,8 @@ from dmls2r_lite.practice.errors import cross_val_error
 from dmls2r_lite.practice.intervals import ConformalRegressor
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import MSSRRegressor
+from dmls2r_lite.rivals.plain import plain_models
+from dmls2r_lite.rivals.trees import ExtraTrees, RandomForest
 from dmls2r_lite.rivals.twins import MLPRegressor, PairwiseDifferenceRegressor
 
 N, N_LABELED = 20, 15
@@ -39,7 +44,7 @@ ESTIMATORS = {
     "MSSR": MSSRRegressor(**QUICK),
     "MLP": MLPRegressor(**QUICK),
     "pairs": PairwiseDifferenceRegressor(Ridge()),
-    "trees on pairs": PairwiseDifferenceRegressor(ExtraTreesRegressor(10, random_state=0)),
+    "trees on pairs": PairwiseDifferenceRegressor(ExtraTrees(10, random_state=0)),
     "average": AveragedRegressor([LinearRegression(), Ridge()], random_state=0),
     "intervals": ConformalRegressor(Ridge(), random_state=0),
     "intervals of DML-S2R": ConformalRegressor(DMLS2RRegressor(**{**QUICK, "k": 2}), random_state=0),
@@ -90,9 +95,9 @@ class TestNoNumbers:
         column = NO_NUMBERS[kind]
         frame = pd.DataFrame({"a": X[:, 0], "b": column, "c": X[:, 2]})
         array = np.array([[a, b, c] for a, b, c in zip(X[:, 0], column, X[:, 2], strict=True)], dtype=object)
-        if hasattr(column, "dtype") and column.dtype.kind in "mM":
+        if hasattr(column, "dtype") and column.dtype.kind in "mMc":
             array = np.column_stack([column] * 3)
-        for table in (array, frame):
+        for table in (array, frame)[: 1 if name == "intervals" else 2]:  # frames are its regressor's matter
             model = make(name)
             if name == "holds unlabeled rows" and table is frame:
                 model.X_unlabeled = frame[:10]
@@ -208,7 +213,9 @@ class TestScales:
             estimates = model.fit(X * scale, known(name)).predict(X * scale)
         except ValueError as error:
             assert scale > 1e12
-            assert re.search("training diverged|infs or NaNs", str(error))
+            assert re.search(  # noqa: PT017
+                "training diverged|infs or NaNs|too large for dtype", str(error)
+            )
         else:
             assert np.isfinite(estimates).all()
 
@@ -219,8 +226,10 @@ class TestScales:
         try:
             assert np.isfinite(model.predict(X * scale)).all()
         except ValueError as error:
-            assert scale > 1e300
-            assert re.search("X must hold values of the size of those in fit|contains infinity", str(error))
+            assert scale > 1e300 or name in TREES
+            assert re.search(  # noqa: PT017
+                "X must hold values of the size of those in fit|contains infinity", str(error)
+            )
 
 
 @every
@@ -228,17 +237,31 @@ def test_rows_beside_a_row_do_not_matter(name):
     model = make(name).fit(X, known(name))
     rows = np.random.default_rng(1).uniform(size=(50, 3))
     together = model.predict(rows)
-    assert_allclose([model.predict(rows[[i]])[0] for i in range(len(rows))], together, rtol=1e-11)
-    assert_allclose(model.predict(rows[::-1])[::-1], together, rtol=1e-11)
-    assert_allclose(model.predict(np.vstack([rows, rows * 1e6]))[:50], together, rtol=1e-11)
+    assert_allclose([model.predict(rows[[i]])[0] for i in range(len(rows))], together, rtol=1e-9)
+    assert_allclose(model.predict(rows[::-1])[::-1], together, rtol=1e-9)
+    assert_allclose(model.predict(np.vstack([rows, rows * 1e6]))[:50], together, rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["average", "trees on pairs"])
-def test_default_models_do_not_depend_on_the_targets_unit(name):
-    model = AveragedRegressor(random_state=0) if name == "average" else make(name)
-    y = known(name)
-    here, there = (clone(model).fit(X, y * scale).predict(X) / scale for scale in (1, 2.0**-40))
-    assert_allclose(there, here, rtol=1e-9)
+@pytest.mark.parametrize("name", plain_models())
+def test_plain_models_do_not_depend_on_the_targets_unit(name):
+    """Among them those that are averaged by default."""
+    model, y = plain_models()[name], known(name)[:N_LABELED]
+    quick = {
+        "n_epochs": 2,
+        "estimator": ExtraTrees(10, random_state=0),
+        "n_estimators": 10,
+        "random_state": 0,
+    }
+    model.set_params(**{key: value for key, value in quick.items() if key in model.get_params()})
+    here, there = (clone(model).fit(X[:N_LABELED], y * s).predict(X) / s for s in (1, 2.0**-40))
+    assert_allclose(there, here, rtol=1e-4 if "Gaussian" in name else 1e-9)
+
+
+@pytest.mark.parametrize("kind", [ExtraTrees, RandomForest])
+def test_forests_are_scikit_learns(kind):
+    y = known("")[:N_LABELED]
+    ours, theirs = (one(10, random_state=0).fit(X[:N_LABELED], y) for one in (kind, kind.__mro__[2]))
+    assert_array_equal(ours.predict(X), theirs.predict(X))
 
 
 # Parameters
@@ -246,8 +269,8 @@ def test_default_models_do_not_depend_on_the_targets_unit(name):
 WRONG = [
     None, True, -1, 0, 1, 2, 10**400, -(10**400), 0.5, 1.5, np.nan, np.inf, -np.inf, 1e300, -1e-300, 1 + 1j,
     Fraction(1, 3), np.float32(0.25), np.int8(3), "nonsense", "100", "", b"minmax", (), (0,), (1.5,), [4, 4],
-    [], {}, {3: 4}, object(), print, int, nn.Linear, nn.Identity(), np.array([0.1, 0.2]),
-    np.array(["alternate"]), np.array(3), np.random.default_rng(0), pd.Series([1]), DATES, lambda: None,
+    [], {}, {3: 4}, object(), int, nn.Linear, nn.Identity(), np.array([0.1, 0.2]),
+    np.array(["alternate"]), np.array(3), np.random.default_rng(0), pd.Series([1]), DATES,
     lambda *_: None, lambda *_: 1.0, lambda *_: np.arange(3), iter([]), pd.NA, pd.NaT, Ridge, Ridge(),
 ]  # fmt: skip
 PARAMETERS = [
@@ -258,24 +281,138 @@ PARAMETERS = [
 ]
 
 
+FUNCTIONS = ("callback", "metric_loss", "miner", "schedule")  # whose own errors reach the user
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("name", "parameter"), PARAMETERS)
 def test_a_wrong_parameter_is_named(name, parameter):
-    """Whatever it is: a fit that gives finite numbers, or one error that begins with its name."""
+    """Whatever it is: a fit that gives finite numbers, or one error on one line that names it."""
     n_refused = 0
     for value in WRONG:
+        if parameter == "models" and value is None:
+            continue  # the default, which takes seconds
+        if parameter in FUNCTIONS and callable(value) and (isinstance(value, type | nn.Module)):
+            continue
         model = make(name).set_params(**{parameter: value})
         try:
             estimates = model.fit(X, known(name)).predict(X)
         except ValueError as error:
             n_refused += 1
-            message = str(error)
-            assert parameter in message or (
-                parameter == "learning_rate" and "diverged" in message
-            ), (value, message)
-            assert "\n" not in message.strip(), value
+            assert parameter in str(error), value  # noqa: PT017
+            assert "\n" not in str(error), value  # noqa: PT017
         else:
             assert np.isfinite(estimates).all(), value
-            if parameter in RULES:
+            if parameter in RULES and (parameter, value) != ("margin", 0):  # with a boundary it may be
                 assert RULES[parameter].fits(value), value
-    assert n_refused >= 6 or parameter == "progress"
+    assert n_refused >= 6
+
+
+class TestFunctionsOfOnesOwn:
+    @pytest.mark.parametrize(
+        "returned",
+        [
+            None, 3, "rows", (None, None), torch.zeros(N_LABELED, 5).long(),
+            (torch.zeros(N_LABELED, 5), torch.zeros(N_LABELED, 5)),
+            (torch.zeros(N_LABELED, 4).long(),) * 2, (torch.zeros(5, N_LABELED).long(),) * 2,
+            (torch.zeros(N_LABELED, 5).long(), torch.full((N_LABELED, 5), N - N_LABELED)),
+            (torch.zeros(N_LABELED, 5).long(), torch.full((N_LABELED, 5), -1)),
+            (torch.zeros(N_LABELED, 5).bool(),) * 2, (torch.zeros(N_LABELED, 5).long(),) * 3,
+        ],
+        ids=lambda value: "",
+    )  # fmt: skip
+    @pytest.mark.parametrize("n_networks", [1, 2])
+    def test_a_miner_that_returns_no_rows(self, returned, n_networks):
+        with pytest.raises(
+            ValueError,
+            match=r"^miner must return two tensors of integers of shape \(15, 5\), rows from 0 to 4",
+        ):
+            make("DML-S2R", miner=lambda *_: returned, n_networks=n_networks).fit(X, known("DML-S2R"))
+
+    @pytest.mark.parametrize("kind", [np.asarray, lambda rows: rows.int()])
+    def test_a_miner_may_return_other_integers(self, kind):
+        def miner(*arguments):
+            return tuple(map(kind, mine(*arguments)))
+
+        found, expected = (
+            make("DML-S2R", miner=one).fit(X, known("DML-S2R")).predict(X) for one in (miner, mine)
+        )
+        assert_array_equal(found, expected)
+
+    @pytest.mark.parametrize("returned", [None, 3, [], [[]], ["pairwise", 3], np.arange(3), "pairwise"])
+    def test_a_schedule_that_returns_no_steps(self, returned):
+        with pytest.raises(ValueError, match=r"^schedule must give one or more of 'pairwise', 'metric'"):
+            make("DML-S2R", schedule=lambda n_epochs: returned).fit(X, known("DML-S2R"))
+
+    def test_a_batch_of_one_has_no_variance(self):
+        encoder = nn.Sequential(nn.Linear(3, 6), nn.BatchNorm1d(6))
+        with pytest.raises(ParameterError, match="batch_size must be 2 or more for an encoder"):
+            make("MLP", encoder=encoder, batch_size=1).fit(X, known("MLP"))
+        make("MLP", encoder=encoder, batch_size=2).fit(X, known("MLP"))
+
+    @pytest.mark.parametrize("name", ["MLP", "MSSR"])
+    def test_weights_after_the_last_step_are_finite(self, name):
+        once = {"n_epochs": 1, "max_steps_per_epoch": 1, "learning_rate": 1e30}
+        with pytest.raises(ValueError, match=r"training diverged.*try a learning_rate below 1e"):
+            make(name, **once).fit(X * 1e12, known(name))
+
+
+class TestWarmStart:
+    """A fit that fails leaves the model as it was with a warm start, and without one no model."""
+
+    @staticmethod
+    def fail(network, row):
+        raise RuntimeError("from the callback")
+
+    @pytest.mark.parametrize(
+        ("change", "rows"),
+        [
+            ({"k": 1000}, X),
+            ({"callback": fail}, X),
+            ({"learning_rate": 1e30}, X),
+            ({}, X[:, :2]),
+            ({"n_epochs": 0}, X),
+        ],
+    )
+    @pytest.mark.parametrize("warm_start", [False, True])
+    def test_after_a_failure(self, change, rows, warm_start):
+        model = make("DML-S2R", warm_start=warm_start).fit(X, known("DML-S2R"))
+        before, attributes = model.predict(X), set(vars(model))
+        y = known("DML-S2R")
+        if not change:
+            y[0] = np.inf  # after the columns have been counted
+        with pytest.raises((ValueError, RuntimeError)):
+            model.set_params(**change).fit(rows, y)
+        if warm_start:
+            assert set(vars(model)) == attributes
+            assert_array_equal(model.predict(X), before)
+        else:
+            with pytest.raises(NotFittedError):
+                model.predict(X)
+
+
+@pytest.mark.slow
+@every
+def test_memory_is_flat_over_fits(name):
+    model = make(name)
+    for _ in range(3):
+        model.fit(X, known(name)).predict(X)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        sizes = []
+        for _ in range(3):
+            for _ in range(12):
+                model.fit(X, known(name)).predict(X)
+            gc.collect()
+            sizes.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert sizes[2] - sizes[1] < 12 * 1000  # bytes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [DMLS2RRegressor, COREGRegressor, MSSRRegressor, MLPRegressor,
+                                  PairwiseDifferenceRegressor, AveragedRegressor])  # fmt: skip
+def test_scikit_learn_conventions_with_default_parameters(kind):
+    check_estimator(kind(), on_skip=None)

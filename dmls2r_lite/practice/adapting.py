@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clon
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import check_numbers, takes_unlabeled
-from ..parameters import ParameterError
+from ..parameters import ParameterError, shown
 
 
 class WithUnlabeled(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
@@ -71,7 +71,7 @@ class WithUnlabeled(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """
         if not takes_unlabeled(self.estimator):
             raise ParameterError(
-                f"estimator must take rows with y = NaN, as DMLS2RRegressor does, got {self.estimator!r}"
+                f"estimator must take rows with y = NaN, as DMLS2RRegressor does, got {shown(self.estimator)}"
             )
         rows, targets = _stacked(X, self.X_unlabeled), np.asarray(check_numbers("y", y), dtype=float)
         hidden = np.full((np.shape(self.X_unlabeled)[0], *targets.shape[1:]), np.nan)

@@ -12,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
-from ..base import unmasked
+from ..base import check_numbers
 from ..data.preparing import make_preprocessor
 from ..parameters import ParameterError, check_not_above, check_rules
 
@@ -259,7 +259,7 @@ def check_table(name: str, table: Any) -> np.ndarray | pd.DataFrame:
             )
         table = table.set_axis(names, axis=1)
     else:
-        table = np.asarray(unmasked(table))
+        table = np.asarray(check_numbers(name, table))
         if table.dtype.kind not in "biuf":
             try:
                 table = table.astype(float, casting="unsafe" if table.dtype.kind in "OUS" else "safe")

@@ -9,17 +9,23 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, clone
-from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from ..base import SemiSupervisedRegressor, is_labeled, make_scaler, power_of_two, seeded_torch
+from ..base import (
+    SemiSupervisedRegressor,
+    check_regressor,
+    is_labeled,
+    make_scaler,
+    seeded_torch,
+)
 from ..fitting import as_columns
 from ..losses import pairs_from_numbers
 from ..model import make_encoder
 from ..parameters import ParameterError
 from ..probing import check_encoder_given, has_batch_norm, probe_encoder
 from .batches import BatchTrainedRegressor, Training
+from .trees import ExtraTrees
 
 PAIRS_PER_BLOCK = 2**16
 
@@ -121,13 +127,12 @@ class PairwiseDifferenceRegressor(SemiSupervisedRegressor):
 
     The regressor learns y_i - y_j from (x_i, x_j, x_i - x_j) over all ordered pairs of labeled
     samples (eq. 1 and 2); a prediction is the mean over all of them as anchors (eq. 4). Unlabeled
-    samples are not used. The regressor is given differences divided by a power of two near the largest:
-    of very small ones, in farads say, trees would learn nothing.
+    samples are not used.
 
     Parameters
     ----------
     estimator : estimator, optional
-        Of differences; `ExtraTreesRegressor` if not given.
+        Of differences; `ExtraTrees` if not given.
     random_state : int, RandomState instance or None, default=None
         Given to the default estimator.
 
@@ -156,10 +161,9 @@ class PairwiseDifferenceRegressor(SemiSupervisedRegressor):
         i, j = (t.numpy() for t in pairs_from_numbers(torch.arange(n * (n - 1)), n))
         estimator = self.estimator
         if estimator is None:  # a forest that is not fitted has no truth value
-            estimator = ExtraTreesRegressor(random_state=self.random_state)
-        self._unit = power_of_two(np.ptp(self._y))
-        differences = (self._y[i] - self._y[j]) / self._unit
-        self.estimator_ = clone(estimator).fit(_pairs(self._X[i], self._X[j]), differences)
+            estimator = ExtraTrees(random_state=self.random_state)
+        check_regressor("estimator", estimator)
+        self.estimator_ = clone(estimator).fit(_pairs(self._X[i], self._X[j]), self._y[i] - self._y[j])
 
     def predict_each(self, X: ArrayLike) -> np.ndarray:
         """Estimates by each anchor, whose mean `predict` gives.
@@ -183,8 +187,7 @@ class PairwiseDifferenceRegressor(SemiSupervisedRegressor):
         for block in np.array_split(X, -(-len(X) * len(self._y) // PAIRS_PER_BLOCK)):
             new, anchors = np.repeat(block, len(self._y), axis=0), np.tile(self._X, (len(block), 1))
             forth, back = (self.estimator_.predict(_pairs(*ab)) for ab in ((new, anchors), (anchors, new)))
-            unit = getattr(self, "_unit", 1.0)  # models that were stored by earlier versions have none
-            yield ((forth - back) / 2 * unit).reshape(len(block), -1) + self._y
+            yield ((forth - back) / 2).reshape(len(block), -1) + self._y
 
 
 def _pairs(X_a: np.ndarray, X_b: np.ndarray) -> np.ndarray:
