@@ -187,9 +187,10 @@ def check_numbers(name: str, values: Any) -> Any:
     for part in parts:
         array = part if is_frame else np.asarray(part)
         kind = getattr(array.dtype, "kind", "O")
-        if kind in "mM" or (kind == "O" and any(isinstance(one, TIMES) for one in np.asarray(array).flat)):
+        objects = np.asarray(array).ravel() if kind == "O" else ()
+        if kind in "mM" or any(isinstance(one, TIMES) for one in objects):
             raise ParameterError(f"{name} must hold numbers, got dates or times")
-        if kind == "c":
+        if kind == "c" or any(isinstance(one, complex) for one in objects):
             raise ParameterError(f"{name} must hold real numbers: Complex data not supported")
     return unmasked(values)
 

@@ -85,7 +85,7 @@ class RowsThroughNetworks(SemiSupervisedRegressor):
         return results
 
     def _tensor(self, values: np.ndarray, dtype: torch.dtype = torch.float64) -> Tensor:
-        writable = np.require(values, requirements="W")  # else PyTorch warns
+        writable = np.require(values, requirements=["C", "W"])  # else PyTorch refuses or warns
         return torch.as_tensor(writable, dtype=dtype, device=self._device)
 
     def _scale_features(self, X: np.ndarray) -> np.ndarray:

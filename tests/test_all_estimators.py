@@ -95,7 +95,7 @@ class TestNoNumbers:
         column = NO_NUMBERS[kind]
         frame = pd.DataFrame({"a": X[:, 0], "b": column, "c": X[:, 2]})
         array = np.array([[a, b, c] for a, b, c in zip(X[:, 0], column, X[:, 2], strict=True)], dtype=object)
-        if hasattr(column, "dtype") and column.dtype.kind in "mMc":
+        if hasattr(column, "dtype") and column.dtype.kind in "mM":
             array = np.column_stack([column] * 3)
         for table in (array, frame)[: 1 if name == "intervals" else 2]:  # frames are its regressor's matter
             model = make(name)

@@ -42,7 +42,7 @@ PUBLIC_NAMES = MODULES.pop("dmls2r_lite")  # a rule of its own
 
 def group(module: str) -> str:
     first = module.split(".")[1]
-    return "method" if first in METHOD else "base" if first == "parameters" else first
+    return "method" if first in METHOD else "base" if first in ("parameters", "system") else first
 
 
 def at_import(tree: ast.AST) -> Iterator[ast.AST]:

@@ -20,6 +20,7 @@ from .predict import predict
 
 # Heavy imports are inside the functions that need them, so that `dmls2r --help` is fast.
 
+SAME_COMMAND = "the same command does the rest"
 NUMBERED = "[0-9][0-9]_*.ipynb"
 TYPES: dict[str, click.ParamType[Any]] = {
     "int": click.INT,
@@ -146,7 +147,7 @@ def run(
         click.echo("\nInterrupted: the same command picks up where this one stopped.", err=True)
         sys.exit(130)
     except OSError as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(f"{error}. What is finished is kept: {SAME_COMMAND}") from error
     if not all_went_well:
         sys.exit(1)
 
@@ -250,7 +251,7 @@ def benchmark(
         click.echo("\nInterrupted: the same command does the rest.", err=True)
         sys.exit(130)
     except (RuntimeError, OSError) as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(f"{error}. What is finished is kept: {SAME_COMMAND}") from error
     click.echo(f"done; now: dmls2r tables {output}" if study == "paper" else "done")
 
 

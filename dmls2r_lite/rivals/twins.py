@@ -196,4 +196,4 @@ def _pairs(X_a: np.ndarray, X_b: np.ndarray) -> np.ndarray:
 
 def _apply(network: nn.Module, X: np.ndarray) -> np.ndarray:
     with torch.no_grad():
-        return network(torch.as_tensor(np.require(X, requirements="W"), dtype=torch.float64)).numpy()
+        return network(torch.as_tensor(np.require(X, requirements=["C", "W"]), dtype=torch.float64)).numpy()
