@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -199,3 +200,9 @@ def shown(value: object) -> str:
         return f"an integer of {len(str(abs(value)))} digits"
     text = " ".join(repr(value).split())
     return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """What follows in a message the name that is not known: the one that is most like it, if there is one."""
+    close = difflib.get_close_matches(str(name)[:100], list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""

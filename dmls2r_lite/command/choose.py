@@ -45,11 +45,14 @@ def choose(
     No row needs a label. Those are chosen that say most about all others, or about the rows of --targets.
     A picture of them is written beside the table.
     """
+    from ..parameters import did_you_mean
+
     parameters = dict(given)
     unknown = parameters.keys() - {"target", "drop_columns", "groups"}
     if unknown:
         raise click.ClickException(
             f"unknown parameter {', '.join(sorted(unknown))}; known are target, drop_columns, groups"
+            f"{did_you_mean(min(unknown), ['target', 'drop_columns', 'groups'])}"
         )
     if len(parameters) < len(given):
         raise click.ClickException("give each parameter once; drop_columns takes several names: A,B")

@@ -40,6 +40,7 @@ from .pages import (
 
 PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "dmls2r-lite")
 NO_START = "Kernel died before replying to kernel_info"
+SECONDS_BETWEEN_LINES = 60
 MOST_AT_ONCE = 4  # notebooks: each has a kernel of some 500 MB
 
 
@@ -229,11 +230,17 @@ def _execute_all(
     with local_file_io_cwd(), ThreadPoolExecutor(at_once) as pool:
         running = {pool.submit(_execute, job, folders[job.dataset]): job for job in reversed(jobs)}
         left: set[Future[Executed]] = set(running)
+        said = time.monotonic()
         try:
             while left:  # Windows notices an interrupt only between waits
                 done, left = wait(left, timeout=1, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield running[future], future.result()
+                    said = time.monotonic()
+                if left and time.monotonic() - said >= SECONDS_BETWEEN_LINES:
+                    said = time.monotonic()
+                    names = sorted(running[future].name for future in left if future.running())
+                    click.echo(f"still running: {', '.join(names)}", err=True)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             while not all(future.done() for future in left):  # a kernel may be about to start
