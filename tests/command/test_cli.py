@@ -734,10 +734,11 @@ def test_what_was_meant(case):
 
 
 def test_help_does_not_cut_sentences():
-    text = CliRunner().invoke(cli.main, ["--help"]).output
-    assert "..." not in text
-    listed = " ".join(text.partition("Commands:")[2].split())
-    assert all(re.search(rf"\b{name} [A-Z][^.]*(\.csv)?[^.]*\.", listed) for name in cli.main.commands)
+    listed = " ".join(CliRunner().invoke(cli.main, ["--help"]).output.partition("Commands:")[2].split())
+    assert "..." not in listed
+    for name, command in cli.main.commands.items():
+        first_line = command.help.split("\n")[0]
+        assert f"{name} {first_line}" in listed
 
 
 def test_lines_where_there_is_no_terminal(tmp_path):
@@ -763,20 +764,12 @@ def test_lines_where_there_is_no_terminal(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="kills process groups")
 def test_killed_twenty_times(notebooks):
     """At random moments: nothing is lost, nothing done twice, and the same command finishes."""
-    log = notebooks.parent / "log"
-    log.mkdir()
-    write_notebook(
-        notebooks / "00_a.ipynb",
-        f"import os\nopen(os.path.join({str(log)!r}, 'a{{}}'.format(os.getpid())), 'w').close()",
-        RESULTS,
-    )
-    for name in ("01_b", "02_c"):
+    for name in ("00_a", "01_b", "02_c"):
         write_notebook(notebooks / f"{name}.ipynb", RESULTS)
     output, rng = notebooks.parent / "runs" / "toy", random.Random(0)
     server = multiprocessing.get_context("forkserver")  # its children need not import everything again
     server.set_forkserver_preload(["dmls2r_lite.command.runner", "dmls2r_lite.teaching.notebook"])
     kept: dict = {}
-    n_finished = 0
     for _ in range(20):
         process = server.Process(target=run, args=(notebooks, "toy"))
         process.start()
@@ -787,11 +780,10 @@ def test_killed_twenty_times(notebooks):
         for name, before in kept.items():
             if not record.get("complete"):
                 assert record["notebooks"].get(name) == before  # nothing lost, nothing done twice
-        for name, entry in record["notebooks"].items():
+        for entry in record["notebooks"].values():
             assert (output / entry["path"]).exists()
             nbformat.read(output / entry["path"], as_version=4)
         kept = {} if record.get("complete") else record["notebooks"]
-        n_finished += record.get("complete", False)
     assert run(notebooks, "toy").exit_code == 0
     record = read_record(output)
     assert record["complete"]
