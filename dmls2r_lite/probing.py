@@ -1,4 +1,4 @@
-"""What is wrong with an encoder or a head of one's own, said before training."""
+"""An encoder or a head of one's own is tried out on two samples before any training."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from ..system import add_whole, ending_with
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 TIME_PATTERN = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 PACKAGES = ("dmls2r-lite", "numpy", "scikit-learn", "torch")
-TEXTS = ("dataset", "method", "choice", "versions", "finished")  # the other columns are numbers
+TEXTS = ("dataset", "method", "choice", "rows", "versions", "finished")  # the other columns are numbers
 
 
 @dataclass(frozen=True)
