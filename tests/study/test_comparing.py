@@ -467,7 +467,7 @@ def test_a_reference_without_error():
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_errors_that_are_not_finite(value):
-    with pytest.raises(ValueError, match="trials must hold finite errors, got (nan|inf) for 'placebo'"):
+    with pytest.raises(ValueError, match=r"trials must hold finite errors, got (nan|inf) for 'placebo'"):
         give_verdict(of_two_methods([1.0] * 8, placebo=value), "new", "old", ["placebo"])
 
 
