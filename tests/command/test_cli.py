@@ -773,7 +773,7 @@ def test_killed_twenty_times(notebooks):
     for _ in range(20):
         process = server.Process(target=run, args=(notebooks, "toy"))
         process.start()
-        process.join(rng.uniform(0.2, 4))
+        process.join(rng.uniform(0.2, 3))
         process.kill()
         process.join()
         record = read_record(output) if (output / "results.json").exists() else {"notebooks": {}}
