@@ -15,15 +15,9 @@ import dmls2r_lite
 
 ROOT = Path(dmls2r_lite.__file__).parent
 THE_METHOD = ("model", "losses", "miner", "schedules", "training", "estimators")
-METHOD = {
-    *THE_METHOD,
-    "scale",
-    "hooks",
-    "stacking",
-    "fitting",
-    "probing",
-    "interop",
-}  # and what lies beside its files
+METHOD = {  # and what lies beside its files
+    *THE_METHOD, "scale", "hooks", "stacking", "fitting", "probing", "interop",
+}  # fmt: skip
 TO_READ_FIRST = (*THE_METHOD, "fitting")
 ALLOWED = {  # what may import what besides itself, at any time
     "base": set(),
@@ -48,7 +42,7 @@ PUBLIC_NAMES = MODULES.pop("dmls2r_lite")  # a rule of its own
 
 def group(module: str) -> str:
     first = module.split(".")[1]
-    return "method" if first in METHOD else "base" if first == "parameters" else first
+    return "method" if first in METHOD else "base" if first in ("parameters", "system") else first
 
 
 def at_import(tree: ast.AST) -> Iterator[ast.AST]:

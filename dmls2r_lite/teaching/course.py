@@ -36,6 +36,7 @@ from nbgrader.preprocessors import (
 from traitlets import Bool, Enum, Integer, Unicode
 from traitlets.config import Config
 
+from ..system import replacing, write_whole
 from .submission import can_shut_in, nothing_left, unchanged
 
 HIDDEN_TESTS = r"\n### BEGIN HIDDEN TESTS.*?### END HIDDEN TESTS"
@@ -300,18 +301,15 @@ def build_course(source: Path, course: Path) -> list[Path]:
         os.environ["PATH"] = places
     releases = [course / "release" / name / f"{name}.ipynb" for name in names]
     archive = course / "exercises.zip"
-    with zipfile.ZipFile(archive.with_suffix(".part"), "w", zipfile.ZIP_DEFLATED) as packed:
+    with replacing(archive) as unfinished, zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as packed:
         for path in releases:
             packed.write(path, f"exercises/{path.name}")
-    archive.with_suffix(".part").replace(archive)
     return releases
 
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".part")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
+    write_whole(path, text)
 
 
 def solution_of(source: NotebookNode) -> NotebookNode:
