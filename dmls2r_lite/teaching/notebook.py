@@ -1,4 +1,4 @@
-"""What the notebooks share besides figures: a check of their parameters and a record of results."""
+"""What the notebooks share besides figures: a check of parameters, folded answers, a record of results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from IPython.display import display
+from IPython.display import Markdown, display
 
 from ..data.datasets import Dataset, load_dataset
 from ..data.splits import check_split_sizes
@@ -114,6 +114,17 @@ def check_values(**parameters: Any) -> None:
 
 def _split(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip())
+
+
+def show_answer(text: str) -> None:
+    """Show the answer to a *Predict* question, folded, so that a reader's own can come first.
+
+    Parameters
+    ----------
+    text : str
+        Markdown.
+    """
+    display(Markdown(f"<details><summary>Answer</summary>\n\n{text}\n\n</details>"))
 
 
 def record_results(**results: float | int | str) -> None:

@@ -6,12 +6,13 @@ import re
 import nbformat
 import numpy as np
 import pytest
+from nbconvert import HTMLExporter
 
 from dmls2r_lite.command.pages import glossary_to_html, to_html
 from dmls2r_lite.data import uci
 from dmls2r_lite.data.catalog import DATASETS
 from dmls2r_lite.teaching import notebook
-from dmls2r_lite.teaching.notebook import RESULTS_MIME, check_parameters, record_results
+from dmls2r_lite.teaching.notebook import RESULTS_MIME, check_parameters, record_results, show_answer
 
 BUNDLED = [name for name in DATASETS if name not in uci.FILES]
 GOOD = {
@@ -127,3 +128,12 @@ def test_page_links_to_glossary_and_exercises(tmp_path):
     assert 'href="01_b.ipynb"' in html
     (tmp_path / "GLOSSARY.md").write_text("# Glossary\n\n### unit length code\n\nA code.\n")
     assert 'id="unit-length-code"' in glossary_to_html(tmp_path / "GLOSSARY.md")
+
+
+def test_answers_are_folded_and_their_markdown_is_read(monkeypatch):
+    shown = []
+    monkeypatch.setattr(notebook, "display", shown.append)
+    show_answer("**19**, by $N - 1$.")
+    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(shown[0].data)])
+    html = HTMLExporter().from_notebook_node(nb)[0]
+    assert re.search(r"<details>\s*<summary>Answer</summary>.*<strong>19</strong>.*</details>", html, re.S)
