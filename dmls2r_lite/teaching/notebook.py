@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from IPython.display import display
+from IPython.display import Markdown, display
 
 from ..data.datasets import Dataset, load_dataset
 from ..data.splits import check_split_sizes
@@ -114,6 +114,17 @@ def check_values(**parameters: Any) -> None:
 
 def _split(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip())
+
+
+def answer(text: str) -> Markdown:
+    """The answer to a *Predict* question, folded until the reader opens it.
+
+    Parameters
+    ----------
+    text : str
+        In Markdown.
+    """
+    return Markdown(f"<details><summary>Answer</summary>\n\n{text.strip()}\n\n</details>")
 
 
 def record_results(**results: float | int | str) -> None:

@@ -11,7 +11,7 @@ from dmls2r_lite.command.pages import glossary_to_html, to_html
 from dmls2r_lite.data import uci
 from dmls2r_lite.data.catalog import DATASETS
 from dmls2r_lite.teaching import notebook
-from dmls2r_lite.teaching.notebook import RESULTS_MIME, check_parameters, record_results
+from dmls2r_lite.teaching.notebook import RESULTS_MIME, answer, check_parameters, record_results
 
 BUNDLED = [name for name in DATASETS if name not in uci.FILES]
 GOOD = {
@@ -127,3 +127,12 @@ def test_page_links_to_glossary_and_exercises(tmp_path):
     assert 'href="01_b.ipynb"' in html
     (tmp_path / "GLOSSARY.md").write_text("# Glossary\n\n### unit length code\n\nA code.\n")
     assert 'id="unit-length-code"' in glossary_to_html(tmp_path / "GLOSSARY.md")
+
+
+def test_answer_is_folded_and_still_markdown(tmp_path):
+    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])
+    data = {"text/markdown": answer("It is **two**.").data}
+    nb.cells[0].outputs = [nbformat.v4.new_output("display_data", data)]
+    folded = re.search(r"<details>(.*)</details>", to_html(nb, "1 + 1", tmp_path), flags=re.S)[1]
+    assert "<summary>Answer</summary>" in folded
+    assert "<strong>two</strong>" in folded
