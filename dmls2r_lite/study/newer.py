@@ -51,7 +51,7 @@ def newer_methods() -> dict[str, DMLS2RRegressor]:
     from ..rivals.placebos import null_loss
 
     step_1 = {"schedule": "pairwise_only"}
-    more, times_10 = MixedStep(labeled_pairs_loss), MixedStep(labeled_pairs_loss, weight=10)
+    more, times_100 = MixedStep(labeled_pairs_loss), MixedStep(labeled_pairs_loss, weight=100)
     barycentre, stopped = BarycentreStep(), {"early_stopping": "cross_validation"}
 
     def of_codes(loss: Any, labeled_only: bool = False) -> dict[str, Any]:
@@ -63,8 +63,8 @@ def newer_methods() -> dict[str, DMLS2RRegressor]:
         f"step 1 x {N_PEERS}": {**step_1, "n_networks": N_PEERS},
         "times zero": {"metric_loss": null_loss},
         "labeled pairs": {"metric_step": more},
-        "labeled pairs x 10": {"metric_step": times_10},
-        "labeled pairs x 10 (own Adam)": {"metric_step": times_10, "optimizer_state": "separate"},
+        "labeled pairs x 100": {"metric_step": times_100},
+        "labeled pairs x 100 (own Adam)": {"metric_step": times_100, "optimizer_state": "separate"},
         "ranked list": {},
         "Rank-N-Contrast on labels": of_codes(rank_n_contrast_loss, labeled_only=True),
         "Rank-N-Contrast": of_codes(rank_n_contrast_loss),
