@@ -116,15 +116,15 @@ def _split(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip())
 
 
-def show_answer(text: str) -> None:
-    """Show the answer to a *Predict* question, folded, so that a reader's own can come first.
+def answer(text: str) -> Markdown:
+    """The answer to a *Predict* question, folded until the reader opens it.
 
     Parameters
     ----------
     text : str
-        Markdown.
+        In Markdown.
     """
-    display(Markdown(f"<details><summary>Answer</summary>\n\n{text}\n\n</details>"))
+    return Markdown(f"<details><summary>Answer</summary>\n\n{text.strip()}\n\n</details>")
 
 
 def record_results(**results: float | int | str) -> None:

@@ -6,13 +6,12 @@ import re
 import nbformat
 import numpy as np
 import pytest
-from nbconvert import HTMLExporter
 
 from dmls2r_lite.command.pages import glossary_to_html, to_html
 from dmls2r_lite.data import uci
 from dmls2r_lite.data.catalog import DATASETS
 from dmls2r_lite.teaching import notebook
-from dmls2r_lite.teaching.notebook import RESULTS_MIME, check_parameters, record_results, show_answer
+from dmls2r_lite.teaching.notebook import RESULTS_MIME, answer, check_parameters, record_results
 
 BUNDLED = [name for name in DATASETS if name not in uci.FILES]
 GOOD = {
@@ -130,10 +129,10 @@ def test_page_links_to_glossary_and_exercises(tmp_path):
     assert 'id="unit-length-code"' in glossary_to_html(tmp_path / "GLOSSARY.md")
 
 
-def test_answers_are_folded_and_their_markdown_is_read(monkeypatch):
-    shown = []
-    monkeypatch.setattr(notebook, "display", shown.append)
-    show_answer("**19**, by $N - 1$.")
-    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(shown[0].data)])
-    html = HTMLExporter().from_notebook_node(nb)[0]
-    assert re.search(r"<details>\s*<summary>Answer</summary>.*<strong>19</strong>.*</details>", html, re.S)
+def test_answer_is_folded_and_still_markdown(tmp_path):
+    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])
+    data = {"text/markdown": answer("It is **two**.").data}
+    nb.cells[0].outputs = [nbformat.v4.new_output("display_data", data)]
+    folded = re.search(r"<details>(.*)</details>", to_html(nb, "1 + 1", tmp_path), flags=re.S)[1]
+    assert "<summary>Answer</summary>" in folded
+    assert "<strong>two</strong>" in folded
