@@ -12,7 +12,7 @@ for path in glob.glob("$(NOTEBOOKS)"):
     nb = nbformat.read(path, as_version=4)
     describe_figures(nb)
     nbformat.write(nb, path)
-png, _ = key_figure(pathlib.Path("notebooks/09_which_rows_to_label.ipynb"))
+png, _ = key_figure(nbformat.read("notebooks/09_which_rows_to_label.ipynb", as_version=4))
 pathlib.Path("notebooks/images/09_which_rows_to_label.png").write_bytes(base64.b64decode(png))
 endef
 export FINISH_NOTEBOOKS

@@ -354,17 +354,17 @@ def _plan(
                 key: _convert(known[path][key], text) for key, text in texts.items() if key in known[path]
             }
             parameters = {key: p["default"] for key, p in known[path].items()} | injected
-            label = ""
+            label = note = ""
             if "dataset" in parameters:
                 to_check = {key: value for key, value in parameters.items() if key != "output_dir"}
                 try:
                     data = check_parameters(**to_check, needs_targets=_needs_targets(path), load=load)
                 except (TypeError, ValueError, OSError) as error:
                     raise click.ClickException(f"{dataset}, {path.stem}: {error}") from error
-                label = data.target_label
+                label, note = data.target_label, data.note
                 if path == notebooks[0] and name != source:
                     click.echo(f"{dataset}: {data.note}", err=True)
-            jobs.append(Job(name, source, label, path, injected, parameters))
+            jobs.append(Job(name, source, label, path, injected, parameters, note))
     return jobs
 
 
