@@ -256,17 +256,18 @@ def benchmark(
 
 @main.command()
 @click.argument("results", required=False, type=click.Path(path_type=Path, file_okay=False))
-@click.option("--html", "as_html", is_flag=True, help="A page in HTML in place of Markdown.")
+@click.option("--html", "as_html", is_flag=True, help="A page in HTML.")
 def tables(results: Path | None, as_html: bool) -> None:
     """Print the paper's Tables 1 to 4 with the trials of the folder RESULTS beside them.
 
     Without a folder: the trials that come with the package.
     """
     from ..study.benchmark import read_trials, shipped_trials
-    from ..study.reproduction import render_tables
+    from .tables import tables_to_html, tables_to_text
 
     trials = _or_fail(read_trials, results) if results else shipped_trials()
-    click.echo(render_tables(trials, as_html))
+    width = shutil.get_terminal_size((120, 24)).columns
+    click.echo(tables_to_html(trials) if as_html else tables_to_text(trials, width))
 
 
 @main.command()

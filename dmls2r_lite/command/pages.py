@@ -324,7 +324,7 @@ def _seen(record: dict[str, Any], folder: Path) -> dict[str, Any]:
         "folder": folder.name,
         "titles": {name: (title_of(nb) if nb else "") or name for name, nb in notebooks.items()},
         "findings": {name: found[name] for name in names if found[name]},
-        "figures": {name: nb and key_figure(nb) for name in names if (nb := notebooks[name])},
+        "figures": {name: key_figure(nb) for name in names if (nb := notebooks[name])},
         "files": {file: what for file, what in FILES.items() if (folder / file).is_file()},
     }
 

@@ -115,13 +115,11 @@ def markdown_to_html(text: str, renderer: PageRenderer | None = None) -> str:
 
 def markdown_to_text(text: str) -> str:
     """Markdown as the words that a reader sees, on one line."""
-    soup = BeautifulSoup(
-        MarkdownWithMath(IPythonRenderer(exclude_anchor_links=True)).render(text), "html.parser"
-    )
+    soup = BeautifulSoup(markdown_to_html(text, PageRenderer(trusted=False)), "html.parser")
     return " ".join(soup.get_text().split())
 
 
-def table_to_html(html: str) -> str:
+def table_to_html(html: str, label: str = "Table") -> str:
     """The tables of an output with their texts only: no style, no script, no empty heading."""
     soup = BeautifulSoup(html, "html.parser")
     for foreign in soup.find_all(["style", "script"]) + soup.find_all(
@@ -140,12 +138,12 @@ def table_to_html(html: str) -> str:
                 tag.name = "td"
         elif tag.name == "td" and is_number(tag.get_text(strip=True)):
             tag["class"] = "number"
-    return "".join(SCROLLS.format("Table", table) for table in soup.find_all("table", recursive=False))
+    return "".join(SCROLLS.format(escape(label), table) for table in soup.find_all("table", recursive=False))
 
 
 def is_number(text: str) -> bool:
     """Whether a text is set to the right in a table."""
-    return bool(re.fullmatch(r"[-+−–]?\d[\d.,]*(e[-+]\d+)?( ?%)?", text))
+    return bool(re.fullmatch(r"[-+−–]?\d[\d.,]*(e[-+]\d+)?( ?%| ± [\d.]+( \(\d+\))?| [▼●▲]| of \d+)?", text))
 
 
 def code_to_html(code: str) -> str:
