@@ -71,7 +71,9 @@ def tables_to_html(trials: pd.DataFrame) -> str:
     """
     parts = []
     for title, table in format_tables(trials):
-        html = table.rename_axis(columns=table.index.name, index=None).to_html() if table.size else ""
+        html = (
+            table.rename_axis(columns=str(table.index.name)).rename_axis(None).to_html() if table.size else ""
+        )
         parts.append((title, table_to_html(html, title)))
     return ENVIRONMENT.get_template("tables.html.jinja").render(
         title=TITLE, legend=LEGEND, parts=parts, beats=BEATS
