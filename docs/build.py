@@ -97,25 +97,19 @@ def make_tables() -> str:
 
 def assemble(folder: Path) -> None:
     """Write the sources of the site into a folder, which lies as the repository does."""
-    glossary = ROOT / "notebooks" / "GLOSSARY.md"
+    notebooks, exercises = ROOT / "notebooks", ROOT / "notebooks" / "exercises"
+    glossary = notebooks / "GLOSSARY.md"
     terms = set(re.findall(r"^### (.+)$", glossary.read_text(), flags=re.M))
-    for path in [ROOT / name for name in TEXTS if name.endswith(".md")] + sorted(
-        (ROOT / "docs").glob("*.md")
-    ):
-        target = folder / ("index.md" if path.name == "README.md" else path.relative_to(ROOT))
+    texts = [ROOT / name for name in TEXTS if name.endswith(".md")]
+    lessons, sets = sorted(notebooks.glob("[0-9]*.ipynb")), sorted(exercises.glob("[0-9]*.ipynb"))
+    for path in [*texts, *(ROOT / "docs").glob("*.md"), *exercises.glob("*.md")]:
+        target = folder / ("index.md" if path == texts[0] else path.relative_to(ROOT))
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(adapt(path.read_text(), path, terms))
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")) + sorted(
-        (ROOT / "notebooks/exercises").glob("*.*")
-    ):
-        target = folder / path.relative_to(ROOT)
-        if path.suffix == ".ipynb":
-            copy_notebook(path, target, terms)
-        else:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(adapt(path.read_text(), path, terms))
+    for path in lessons + sets:
+        copy_notebook(path, folder / path.relative_to(ROOT), terms)
     (folder / "notebooks" / "GLOSSARY.md").write_text(make_glossary(glossary.read_text(), terms, glossary))
-    shutil.copytree(ROOT / "notebooks" / "images", folder / "notebooks" / "images")
+    shutil.copytree(notebooks / "images", folder / "notebooks" / "images")
     (folder / "tables.md").write_text(make_tables())
     (folder / "api").mkdir()
     for name in modules():
@@ -123,17 +117,15 @@ def assemble(folder: Path) -> None:
         (folder / "api" / f"{name}.md").write_text(f"# {name.removeprefix('dmls2r_lite.')}\n\n{directive}")
     listed = "\n".join(modules())
     (folder / "api" / "index.md").write_text(f"# Modules\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n")
-    lessons = [f"notebooks/{path.stem}" for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
-    sets = [
-        f"notebooks/exercises/{p.stem}" for p in sorted((ROOT / "notebooks/exercises").glob("[0-9]*.ipynb"))
-    ]
+    sections = {
+        "Notebooks": [f"notebooks/{path.stem}" for path in lessons],
+        "Exercises": ["README", *(path.stem for path in sets), "TEACHING"],
+        "Guides": [f"docs/{name}" for name in GUIDES],
+        "Reference": ["notebooks/GLOSSARY", "tables", "api/index", "CONTRIBUTING", "CHANGELOG"],
+    }
+    sections["Exercises"] = [f"notebooks/exercises/{name}" for name in sections["Exercises"]]
     with (folder / "index.md").open("a") as index:
-        for caption, pages in {
-            "Notebooks": lessons,
-            "Exercises": ["notebooks/exercises/README", *sets, "notebooks/exercises/TEACHING"],
-            "Guides": [f"docs/{name}" for name in GUIDES],
-            "Reference": ["notebooks/GLOSSARY", "tables", "api/index", "CONTRIBUTING", "CHANGELOG"],
-        }.items():
+        for caption, pages in sections.items():
             index.write(TOCTREE.format(caption, "\n".join(pages)))
 
 

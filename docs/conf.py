@@ -9,7 +9,7 @@ from dmls2r_lite.command.rendering import to_mathml
 
 project = "dmls2r-lite"
 release = metadata.version(project)
-copyright = f"{datetime.date.today().year}, the dmls2r-lite authors"
+project_copyright = f"{datetime.date.today().year}, the dmls2r-lite authors"
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc"]
 html_theme = "sphinx_book_theme"
 html_title = project

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from functools import partial
 
 import pandas as pd
 
@@ -28,10 +29,11 @@ def tables_to_text(trials: pd.DataFrame, width: int = 120) -> str:
     -------
     str
     """
-    parts = [textwrap.fill(LEGEND, width)]
+    fill = partial(textwrap.fill, width=width, break_on_hyphens=False)
+    parts = [fill(LEGEND)]
     for title, table in format_tables(trials):
-        parts += [textwrap.fill(title, width), *("\n".join(block) for block in _blocks(table, width))]
-    return "\n\n".join([*parts, textwrap.fill(BEATS, width)])
+        parts += [fill(title), *("\n".join(block) for block in _blocks(table, width))]
+    return "\n\n".join([*parts, fill(BEATS)])
 
 
 def _blocks(table: pd.DataFrame, width: int) -> Iterator[list[str]]:

@@ -235,7 +235,7 @@ class TestCommand:
         titles = [line for line in lines if line.startswith(("Table", "How often"))]
         assert [title[:7] for title in titles] == [*(f"Table {n}" for n in (1, 2, 3, 4, 4)), "How oft"]
         ours = [line for line in lines if line.startswith("DML-S2R  ")]
-        assert len(ours) == {80: 10, 120: 5}[width]
+        assert len(ours) == {80: 9, 120: 5}[width]
         assert all(
             re.fullmatch(r"DML-S2R( +\d+\.\d\d ± \d+\.\d\d( +\d+\.\d [▼●▲])?)+", line) for line in ours
         )
