@@ -15,7 +15,16 @@ html_theme = "sphinx_book_theme"
 html_title = project
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_theme_options = {"show_toc_level": 2, "home_page_in_toc": True, "navigation_with_keys": False}
+html_theme_options = {
+    "home_page_in_toc": True,
+    "max_navbar_depth": 1,
+    "navbar_persistent": [],  # the sidebar has a search
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+}
+html_sidebars = {"**": ["search-button-field.html", "sbt-sidebar-nav.html"]}
+html_context = {"default_mode": "auto"}
+html_domain_indices = False
 html_copy_source = False
 html_math_renderer = "mathml"
 

@@ -1,5 +1,6 @@
 """The texts' numbers that come from the shipped trials: `python tests/readme_rows.py` writes them anew."""
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -125,6 +126,7 @@ def few_labels(trials: pd.DataFrame) -> str:
     )
 
 
+@cache
 def blocks() -> dict[str, str]:
     """Each block of a text between `<!-- rows: NAME -->` and `<!-- end -->`."""
     trials = shipped_trials()
