@@ -40,7 +40,7 @@ def adapt(text: str, place: Path, terms: set[str]) -> str:
         if url.startswith(("#", "http")):
             return link[0]
         target = (place.parent / url.partition("#")[0]).resolve()
-        if not target.is_relative_to(ROOT):
+        if not target.is_relative_to(ROOT) or not target.exists():
             return words
         path = target.relative_to(ROOT)
         if path.suffix == ".py" and path.parts[0] == "dmls2r_lite":

@@ -45,6 +45,11 @@ def skip_member(app, what, name, member, skip, options):
     return True if name.startswith("set_") and name.endswith("_request") else None
 
 
+def escape_bars(app, what, name, thing, options, lines):
+    """Let |x| be an absolute value, as it is meant, and no name to be replaced."""
+    lines[:] = [line.replace("|", r"\|") for line in lines]
+
+
 def visit_inline(translator, node):
     """Write a formula within a line."""
     translator.body.append(to_mathml(node.astext()))
@@ -62,4 +67,5 @@ def visit_block(translator, node):
 def setup(app):
     """Formulas need no script."""
     app.connect("autodoc-skip-member", skip_member)
+    app.connect("autodoc-process-docstring", escape_bars, priority=400)
     app.add_html_math_renderer("mathml", (visit_inline, None), (visit_block, None))
