@@ -164,9 +164,10 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
             record["notebooks"][job.name] = _write_notebook(job, folder, executed)
             _write_record(folder, record)
         for dataset, folder in folders.items():
+            written = {entry["html"] for entry in records[dataset]["notebooks"].values()}
             for name, page in link_pages(folder, records[dataset], jobs[0].notebook.parent).items():
                 path = folder / name
-                if not is_ours(path):
+                if name not in written and not is_ours(path):
                     _keep_foreign(path)
                 path.parent.mkdir(exist_ok=True)
                 _write(path, page)
