@@ -52,6 +52,39 @@ def robust_estimate(from_each_anchor):
 """,
             "the MAE is below 1",
         ),
+        (
+            "asymmetry",
+            """\
+def asymmetry(estimates):
+    n = len(estimates)
+    return ((estimates + estimates.T).abs().sum() - 2 * estimates.diagonal().abs().sum()) / n**2
+""",
+            "not over all N²",
+        ),
+        (
+            "asymmetry",
+            """\
+def asymmetry(estimates):
+    n = len(estimates)
+    upper = [(estimates[i, j] + estimates[j, i]).abs() for i in range(n) for j in range(i)]
+    return sum(upper) / (n * (n - 1))
+""",
+            "this is half of it",
+        ),
+        (
+            "loop-inconsistency",
+            """\
+def loop_inconsistency(estimates):
+    n, sums = len(estimates), []
+    for a in range(n):
+        for b in range(n):
+            for c in range(n):
+                if len({a, b, c}) == 3:
+                    sums.append(estimates[a, b] + estimates[b, c] + estimates[c, a])
+    return torch.stack(sums).mean().abs()
+""",
+            "sums of opposite sign cancel",
+        ),
     ],
     "2_mining": [
         (
@@ -163,7 +196,7 @@ def growing_boundary_loss(d_negative, differences, boundary):
     boundaries = boundary * differences.abs() / differences.abs().mean()
     return (boundaries - d_negative).clamp(min=0).mean()
 """,
-            "",
+            "the boundaries are constants",
         ),
         (
             "choose-parameters",
@@ -173,6 +206,25 @@ def choose_parameters(d_positive, d_negative, share):
     return boundary, boundary - d_positive.quantile(1 - share).item(), 10.0
 """,
             "60 %",
+        ),
+        (
+            "angle",
+            """\
+def angle(a, b):
+    a = a / torch.linalg.vector_norm(a, dim=1, keepdim=True).detach()
+    b = b / torch.linalg.vector_norm(b, dim=1, keepdim=True).detach()
+    return 2 * torch.asin(torch.linalg.vector_norm(a - b, dim=1) / 2)
+""",
+            "the lengths have gradients too",
+        ),
+        (
+            "growing-boundary-loss",
+            """\
+def growing_boundary_loss(d_negative, differences, boundary):
+    size = differences.detach().abs()
+    return (boundary * size / size.mean() - d_negative.detach()).clamp(min=0).mean() + 0 * d_negative.sum()
+""",
+            "-1/4 for each negative that costs",
         ),
     ],
     "4_alternating_training": [
@@ -296,7 +348,7 @@ def most_confident(X, y, pool, k):
     best = int(risk.argmin())
     return best, float((means[0][best] + means[1][best]) / 2)
 """,
-            "",
+            "k - 1 in the denominator",
         ),
         (
             "give-verdict",
@@ -308,6 +360,64 @@ def give_verdict(differences):
     return "helped" if differences.mean() < 0 else "hurt"
 """,
             "false alarm",
+        ),
+        (
+            "permutation-p-value",
+            """\
+def permutation_p_value(differences):
+    signs = np.array(list(itertools.product([-1, 1], repeat=len(differences))))
+    return float(np.mean(np.abs((signs * differences).sum(axis=1)) >= abs(differences.sum())))
+""",
+            "allow for rounding",
+        ),
+        (
+            "exchange-sets",
+            """\
+def exchange_sets(positives, negatives, seed):
+    torch.manual_seed(seed)
+    circle = torch.randperm(len(positives))
+    owner = torch.empty_like(circle)
+    owner[circle] = circle.roll(1)
+    return positives[owner], negatives[owner]
+""",
+            "global random state stays",
+        ),
+        (
+            "exchange-sets",
+            """\
+def exchange_sets(positives, negatives, seed):
+    places = 1 + seed % (len(positives) - 1) if len(positives) > 1 else 0
+    return positives.roll(places, 0), negatives.roll(places, 0)
+""",
+            "shifts by 1 to 7 places",
+        ),
+        (
+            "benjamini-hochberg",
+            """\
+def benjamini_hochberg(p_values):
+    n, order = len(p_values), np.argsort(p_values)
+    fractions = p_values[order] * n / np.arange(1, n + 1)
+    fractions[:-1] = np.minimum(fractions[:-1], fractions[1:])
+    corrected = np.empty(n)
+    corrected[order] = fractions
+    return corrected
+""",
+            "places from i on, not over i and the next",
+        ),
+        (
+            "most-confident",
+            """\
+def most_confident(X, y, pool, k):
+    means, errors = [], []
+    for p in (2, 5):
+        neighbors = KNeighborsRegressor(k, p=p).fit(X, y).kneighbors(pool, return_distance=False)
+        means.append(y[neighbors].mean(axis=1))
+        errors.append(y[neighbors].var(axis=1, ddof=1) / k)
+    risk = (means[0] - means[1]) ** 2 + errors[0] + errors[1]
+    best = int(risk.argmin())
+    return best, float((means[0][best] + means[1][best]) / 2)
+""",
+            "s² / k are halved",
         ),
     ],
     "6_your_own_data": [
