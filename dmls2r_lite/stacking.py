@@ -42,7 +42,7 @@ class StackedLinear(nn.Module):
 
 
 class StackedPairHead(nn.Module):
-    """`LinearPairHead`s side by side."""
+    """Several of `LinearPairHead`, side by side."""
 
     def __init__(self, heads: Sequence[LinearPairHead]) -> None:
         super().__init__()

@@ -245,17 +245,18 @@ def benchmark(
 
 @main.command()
 @click.argument("results", required=False, type=click.Path(path_type=Path, file_okay=False))
-@click.option("--html", "as_html", is_flag=True, help="A page in HTML in place of Markdown.")
+@click.option("--html", "as_html", is_flag=True, help="A page in HTML.")
 def tables(results: Path | None, as_html: bool) -> None:
     """Print the paper's Tables 1 to 4 with the trials of the folder RESULTS beside them.
 
     Without a folder: the trials that come with the package.
     """
     from ..study.benchmark import read_trials, shipped_trials
-    from ..study.reproduction import render_tables
+    from .tables import tables_to_html, tables_to_text
 
     trials = _or_fail(read_trials, results) if results else shipped_trials()
-    click.echo(render_tables(trials, as_html))
+    width = shutil.get_terminal_size((120, 24)).columns
+    click.echo(tables_to_html(trials) if as_html else tables_to_text(trials, width))
 
 
 @main.command()
@@ -350,17 +351,17 @@ def _plan(
                 key: _convert(known[path][key], text) for key, text in texts.items() if key in known[path]
             }
             parameters = {key: p["default"] for key, p in known[path].items()} | injected
-            label = ""
+            label = note = ""
             if "dataset" in parameters:
                 to_check = {key: value for key, value in parameters.items() if key != "output_dir"}
                 try:
                     data = check_parameters(**to_check, needs_targets=_needs_targets(path), load=load)
                 except (TypeError, ValueError, OSError) as error:
                     raise click.ClickException(f"{dataset}, {path.stem}: {error}") from error
-                label = data.target_label
+                label, note = data.target_label, data.note
                 if path == notebooks[0] and name != source:
                     click.echo(f"{dataset}: {data.note}", err=True)
-            jobs.append(Job(name, source, label, path, injected, parameters))
+            jobs.append(Job(name, source, label, path, injected, parameters, note))
     return jobs
 
 

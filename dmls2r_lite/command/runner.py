@@ -25,18 +25,19 @@ from papermill import PapermillExecutionError, execute_notebook
 from papermill.iorw import local_file_io_cwd
 
 from ..system import leftovers, replacing, write_whole
+from .findings import unit_of
 from .pages import (
-    GLOSSARY,
     align,
     collect_results,
     format_results,
-    glossary_to_html,
-    is_index,
+    is_ours,
+    link_pages,
     make_index,
     read_record,
     recommend,
     to_html,
 )
+from .rendering import settle_links
 
 PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "dmls2r-lite")
 NO_START = "Kernel died before replying to kernel_info"
@@ -61,6 +62,8 @@ class Job:
         The parameters that replace the notebook's defaults.
     parameters : dict
         All parameters of the notebook.
+    note : str
+        What was done to the table.
     """
 
     dataset: str
@@ -69,6 +72,7 @@ class Job:
     notebook: Path
     injected: dict[str, Any]
     parameters: dict[str, Any]
+    note: str = ""
 
     @property
     def name(self) -> str:
@@ -145,7 +149,7 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
             for leftover in _ours_unfinished(folder, jobs):  # of a run that was killed
                 leftover.unlink(missing_ok=True)
         index = output_dir / "index.html"
-        if not is_index(index):
+        if not is_ours(index):
             _keep_foreign(index)
         records = {
             dataset: _open_record(folder, [job for job in jobs if job.dataset == dataset])
@@ -162,15 +166,19 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
             record["notebooks"][job.name] = _write_notebook(job, folder, executed)
             _write_record(folder, record)
         for dataset, folder in folders.items():
+            written = {entry["html"] for entry in records[dataset]["notebooks"].values()}
+            for name, page in link_pages(folder, records[dataset], jobs[0].notebook.parent).items():
+                path = folder / name
+                if name not in written and not is_ours(path):
+                    _keep_foreign(path)
+                path.parent.mkdir(exist_ok=True)
+                write_whole(path, page)
             records[dataset]["complete"] = True
             _write_record(folder, records[dataset])
         with FileLock(output_dir / ".lock"):
             for leftover in leftovers(index):
                 leftover.unlink(missing_ok=True)
             write_whole(output_dir / "index.html", make_index(output_dir))
-            glossary = jobs[0].notebook.with_name(f"{GLOSSARY}.md")
-            if glossary.exists():
-                write_whole(output_dir / f"{GLOSSARY}.html", glossary_to_html(glossary))
 
     entries = [(job, records[job.dataset]["notebooks"][job.name]) for job in jobs]
     rows = [("dataset", "notebook", "status", "seconds", "results")]
@@ -211,6 +219,7 @@ def _open_record(folder: Path, jobs: Sequence[Job]) -> dict[str, Any]:
         "dataset": jobs[0].dataset,
         "source": jobs[0].source,
         "target": jobs[0].target,
+        "note": jobs[0].note,
         "complete": False,  # until the whole run is
         "versions": versions(),
         "notebooks": {name: entry for name, entry in old["notebooks"].items() if name not in to_run},
@@ -289,7 +298,9 @@ def _write_notebook(job: Job, folder: Path, executed: Executed) -> dict[str, Any
     path, html = folder / f"{name}.ipynb", folder / f"{name}.html"
     if not path.exists():
         _keep_foreign(html)
-    write_whole(html, to_html(nb, name, job.notebook.resolve().parent))
+    course = [path.stem for path in sorted(job.notebook.parent.glob("[0-9][0-9]_*.ipynb"))]
+    page = to_html(nb, name, course, _about(job), job.note, unit_of(job.target))
+    write_whole(html, settle_links(page, set()))
     moved_to = _move_aside(path) if is_edited(path) else None
     nb.metadata["dmls2r_lite"] = {"digest": _digest_outputs(nb)}
     nb.metadata["papermill"]["output_path"] = str(path)
@@ -325,6 +336,13 @@ def _write_notebook(job: Job, folder: Path, executed: Executed) -> dict[str, Any
     if moved_to:
         click.echo(f"    {path.name} had been edited: that version is now {moved_to}", err=True)
     return entry
+
+
+def _about(job: Job) -> str:
+    """What a page says about its run."""
+    target = f" Target: {job.target}." if job.target else ""
+    given = {key: value for key, value in job.injected.items() if key not in ("dataset", "output_dir")}
+    return f"This run is on {job.dataset}.{target}" + (f" Given: {format_results(given)}." if given else "")
 
 
 def is_edited(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -138,3 +139,27 @@ def record_results(**results: float | int | str) -> None:
     plain = {name: value.item() if hasattr(value, "item") else value for name, value in results.items()}
     text = "\n".join(f"{name} = {value}" for name, value in plain.items())
     display({RESULTS_MIME: json.loads(json.dumps(plain)), "text/plain": text}, raw=True)
+
+
+_MARKUP = re.compile(r"[\\`*\[\]<>&|~$\n\r]|(?<!\w)_|_(?!\w)|://|^\s*(?:[-+=#]|\d+[.)])")
+
+
+def escape_markdown(text: object) -> str:
+    """Text of a table, such as a column's name, for a place within Markdown, where it is shown as it is.
+
+    Parameters
+    ----------
+    text : object
+        What `str` makes of it is taken.
+
+    Returns
+    -------
+    str
+        With an entity in place of each character that would be markup.
+    """
+    return _MARKUP.sub(lambda found: "".join(f"&#{ord(c)};" for c in found[0]), str(text))
+
+
+def introduce(data: Dataset) -> str:
+    """Name, note and source of a dataset, in Markdown."""
+    return f"**{escape_markdown(data.name)}**: {escape_markdown(f'{data.note} Source: {data.source}.')}"
