@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -66,9 +66,10 @@ class Dataset:
 
 def load_dataset(
     name: str | Path,
-    drop_columns: Sequence[str] = (),
+    drop_columns: str | Sequence[str] = (),
     *,
     target: str | None = None,
+    column_types: str | Mapping[str, str] | None = None,
     missing: Literal["drop", "as_published"] = "drop",
     data_dir: str | Path | None = None,
 ) -> Dataset:

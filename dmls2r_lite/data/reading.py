@@ -8,7 +8,8 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
@@ -36,7 +37,71 @@ DAY_FIRST, MONTH_FIRST = (
 )
 
 
-def read_table(path: str | Path, drop_columns: Sequence[str] = (), *, min_rows: int = 3) -> pd.DataFrame:
+@dataclass(frozen=True)
+class Reading:
+    """A table, and how it was understood.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame of shape (n_rows, n_columns)
+        See `read_table`.
+    columns : pandas.DataFrame of shape (n_columns, 5)
+        A row per column of the table: `taken_for` (number, category, text, truth, date or time), `rule`
+        (how it was understood), `written` (its first values as in the file), `read` (the same as
+        read), `guessed` (whether the file leaves open what was assumed, and it could change numbers).
+    assumed : tuple of str
+        What was assumed of the file as a whole.
+    cells : pandas.DataFrame
+        All rows and columns as written in the file; index as in `table`.
+    lines : list of int of length n_cells
+        The line of the file, from 1, in which each row of `cells` starts; of files without lines the row.
+    separator : str
+        Between columns; a comma for files that are no text.
+    """
+
+    table: pd.DataFrame
+    columns: pd.DataFrame
+    assumed: tuple[str, ...]
+    cells: pd.DataFrame
+    lines: list[int]
+    separator: str
+
+
+def read(
+    path: str | Path,
+    drop_columns: str | Sequence[str] = (),
+    *,
+    column_types: str | Mapping[str, str] | None = None,
+    min_rows: int = 3,
+) -> Reading:
+    """Read a table as `read_table` does, and say how it was understood."""
+    table = _read_table(path, drop_columns, min_rows=min_rows)
+    cells = read_cells(path)
+    lines, separator = find_lines(path)
+    kinds = {"f": "number", "b": "truth", "M": "date", "m": "time"}
+    rows = []
+    for column in table:
+        first = table[column].dropna().drop_duplicates()[:3]
+        written = cells[column].loc[first.index].astype(str)
+        kind = kinds.get(table[column].dtype.kind, "text")
+        rows.append((kind, kind, " | ".join(written), " | ".join(map(str, first)), False))
+    index = pd.Index(table.columns, name="column")
+    columns = pd.DataFrame(rows, index=index, columns=["taken_for", "rule", "written", "read", "guessed"])
+    return Reading(table, columns, (), cells, lines, separator)
+
+
+def read_table(
+    path: str | Path,
+    drop_columns: str | Sequence[str] = (),
+    *,
+    column_types: str | Mapping[str, str] | None = None,
+    min_rows: int = 3,
+) -> pd.DataFrame:
+    """The table of `read`."""
+    return read(path, drop_columns, column_types=column_types, min_rows=min_rows).table
+
+
+def _read_table(path: str | Path, drop_columns: Sequence[str] = (), *, min_rows: int = 3) -> pd.DataFrame:
     """Read a CSV file of any dialect, or a Parquet file.
 
     Separator (comma, semicolon, tab, bar), decimal mark, quotes and encoding of a CSV file are found
