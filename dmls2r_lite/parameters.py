@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,6 +142,7 @@ RULES: dict[str, Rule] = {
     "coverage": number("a number above 0 and below 1", lambda value: 0 < value < 1),
     "normalizer": choice(None, "spread", "metric"),
     "chosen": choice(False, True),
+    "clip": choice(False, True),
     # rivals
     "n_neighbors": COUNT,
     "similar_targets": SHARE,
@@ -183,3 +185,10 @@ def check_not_above(name: str, value: int, limit: int, of_what: str) -> None:
     """Raise ParameterError if a count exceeds how many there are of something."""
     if value > limit:
         raise ParameterError(f"{name} must not exceed {of_what}, {limit}, got {value}")
+
+
+def did_you_mean(given: object, known: Iterable[object]) -> str:
+    """The end of a message on an unknown name: the known one that is most like it, if there is any."""
+    names = {str(name).casefold(): str(name) for name in known}
+    found = difflib.get_close_matches(str(given).casefold()[:100], names, n=1)
+    return f"; did you mean {names[found[0]]!r}?" if found else ""

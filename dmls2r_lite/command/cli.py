@@ -16,7 +16,9 @@ from typing import Any
 import click
 
 from .choose import choose
+from .options import merge_given
 from .predict import predict
+from .read import read
 
 # Heavy imports are inside the functions that need them, so that `dmls2r --help` is fast.
 
@@ -40,6 +42,7 @@ def main() -> None:
 
 main.add_command(choose)
 main.add_command(predict)
+main.add_command(read)
 
 
 @main.group(invoke_without_command=True)
@@ -139,7 +142,7 @@ def run(
     by_source: dict[str, str] = {}  # a file may be named twice, by two spellings
     for dataset in datasets:
         by_source.setdefault(os.path.abspath(dataset), dataset)
-    jobs = _plan(list(by_source.values()) or ["boston"], notebooks, dict(given), output_dir)
+    jobs = _plan(list(by_source.values()) or ["boston"], notebooks, merge_given(given), output_dir)
     try:
         all_went_well = run_jobs(jobs, output_dir)
     except KeyboardInterrupt:
@@ -354,17 +357,17 @@ def _plan(
                 key: _convert(known[path][key], text) for key, text in texts.items() if key in known[path]
             }
             parameters = {key: p["default"] for key, p in known[path].items()} | injected
-            label = ""
+            label, doubts = "", []
             if "dataset" in parameters:
                 to_check = {key: value for key, value in parameters.items() if key != "output_dir"}
                 try:
                     data = check_parameters(**to_check, needs_targets=_needs_targets(path), load=load)
                 except (TypeError, ValueError, OSError) as error:
                     raise click.ClickException(f"{dataset}, {path.stem}: {error}") from error
-                label = data.target_label
+                label, doubts = data.target_label, data.doubts
                 if path == notebooks[0] and name != source:
                     click.echo(f"{dataset}: {data.note}", err=True)
-            jobs.append(Job(name, source, label, path, injected, parameters))
+            jobs.append(Job(name, source, label, path, injected, parameters, doubts))
     return jobs
 
 

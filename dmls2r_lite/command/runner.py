@@ -59,6 +59,8 @@ class Job:
         The parameters that replace the notebook's defaults.
     parameters : dict
         All parameters of the notebook.
+    doubts : sequence of str, default=()
+        What somebody should know of the table, in sentences.
     """
 
     dataset: str
@@ -67,6 +69,7 @@ class Job:
     notebook: Path
     injected: dict[str, Any]
     parameters: dict[str, Any]
+    doubts: Sequence[str] = ()
 
     @property
     def name(self) -> str:
@@ -177,6 +180,8 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
     for job, entry in entries:
         if lines := recommend(folders[job.dataset], entry["results"]):
             click.echo("\n".join(["", f"{job.dataset}: absolute error of {job.target} to expect", *lines]))
+    for dataset, doubts in {job.dataset: job.doubts for job in jobs if job.doubts}.items():
+        click.echo("\n".join(["", f"{dataset}: before you trust this, look at", *(f"- {d}" for d in doubts)]))
     click.echo(f"\nAll results: {output_dir / 'index.html'}")
     return all(entry["status"] == "ok" for _, entry in entries)
 
