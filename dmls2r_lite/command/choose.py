@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from ..data.reading import Reading
+
 MAX_POINTS = 5000  # other rows in the picture
 MAX_NUMBERS = 50  # chosen rows that have their rank written beside them
 
@@ -54,8 +56,7 @@ def choose(
         )
     if len(parameters) < len(given):
         raise click.ClickException("give each parameter once; drop_columns takes several names: A,B")
-    left_out = [name.strip() for name in parameters.get("drop_columns", "").split(",") if name.strip()]
-    left_out += [parameters["groups"]] if "groups" in parameters else []
+    left_out = ", ".join(parameters[name] for name in ("drop_columns", "groups") if parameters.get(name))
     try:
         written, picture, notices = write_choice(file, n, parameters.get("target"), left_out, targets, output)
     except (OSError, ValueError) as error:
@@ -69,7 +70,7 @@ def write_choice(
     path: Path,
     n: int,
     target: str | None = None,
-    drop_columns: Sequence[str] = (),
+    drop_columns: str | Sequence[str] = (),
     targets: Path | None = None,
     output: Path | None = None,
 ) -> tuple[Path, Path, list[str]]:
@@ -83,8 +84,8 @@ def write_choice(
         How many rows to choose.
     target : str, optional
         Column of labels: rows with a value are labeled already, and never chosen.
-    drop_columns : sequence of str, default=()
-        Columns that do not count.
+    drop_columns : str or sequence of str, default=()
+        Columns that do not count, see `read`.
     targets : Path, optional
         Of a table with the rows to estimate, see `choose_rows`.
     output : Path, optional
@@ -104,7 +105,7 @@ def write_choice(
         If a file does not hold such a table, or there are not so many rows to choose.
     """
     from ..data.preparing import describe_columns
-    from ..data.reading import find_lines, table_name
+    from ..data.reading import table_name
     from ..practice.choosing import choose_rows
 
     output = output or Path(f"{table_name(path)}_chosen.csv")
@@ -115,7 +116,7 @@ def write_choice(
         raise FileNotFoundError(f"there is no folder {output.parent}")
     for existing in filter(Path.exists, (output, picture)):
         raise FileExistsError(f"{existing} exists: move it, or name another file with --output")
-    table, is_labeled = _read_features(path, target, drop_columns)
+    reading, table, is_labeled = _read_features(path, target, drop_columns)
     others = _read_targets(targets, table) if targets else None
     missing = [column for column in table.columns if others is not None and column not in others]
     if missing:
@@ -125,12 +126,11 @@ def write_choice(
     if table.shape[1] == 0:
         raise ValueError(f"{path.name} must have a column that can be used, and not be the same in all rows")
     chosen = choose_rows(table, n, is_labeled.to_numpy(), others, random_state=0)
-    lines, separator = find_lines(path)
-    written = _chosen_cells(path, lines, table.index[chosen])
+    written = _chosen_cells(path, reading, table.index[chosen])
     figure = _draw(table, is_labeled.to_numpy(), chosen, path.name)
     unfinished = [file.with_name(f".unfinished_{file.name}") for file in (output, picture)]
     try:
-        written.to_csv(unfinished[0], sep=separator, index=False)
+        written.to_csv(unfinished[0], sep=reading.separator, index=False)
         figure.savefig(unfinished[1], format="png", dpi=150)
         for before, after in zip(unfinished, (output, picture), strict=True):
             os.replace(before, after)
@@ -146,20 +146,21 @@ def write_choice(
 
 
 def _read_features(
-    path: Path, target: str | None, drop_columns: Sequence[str]
-) -> tuple[pd.DataFrame, pd.Series]:
-    """The columns that count, and whether a row has a label."""
+    path: Path, target: str | None, drop_columns: str | Sequence[str]
+) -> tuple[Reading, pd.DataFrame, pd.Series]:
+    """What is in the file, the columns that count, and whether a row has a label."""
     import pandas as pd
     from pandas.api import types
 
-    from ..data.reading import read_table
+    from ..data.reading import read
 
-    if target in drop_columns:
-        raise ValueError(f"drop_columns must not name the target, got {target}")
-    table = read_table(path, drop_columns)
+    reading = read(path, drop_columns)
+    table = reading.table.copy()
     if target is None:
-        return table, pd.Series(False, index=table.index)
+        return reading, table, pd.Series(False, index=table.index)
     if target not in table:
+        if target in reading.cells:
+            raise ValueError(f"drop_columns must not name the target, got {target}")
         names = ", ".join(table.columns)
         raise ValueError(f"target must name a column of {path.name} ({names}), got {target!r}")
     y = table.pop(target)
@@ -168,34 +169,25 @@ def _read_features(
         raise ValueError(f"target must name a column of numbers, but {target} of {path.name} holds {values}")
     if y.notna().all():
         raise ValueError(f"{path.name} must have a row to choose, but {target} has a value in all {len(y)}")
-    return table, y.notna()
+    return reading, table, y.notna()
 
 
 def _read_targets(path: Path, table: pd.DataFrame) -> pd.DataFrame:
-    """The rows to estimate. Where all texts of a column look like numbers, they stay as they are written."""
-    from pandas.api import types
+    """The rows to estimate. What is text in the table is text here, though it may look like numbers."""
+    from ..data.reading import read, read_cells
 
-    from ..data.reading import read_cells, read_table
-
-    others = read_table(path, min_rows=1)
-    texts = [
-        name for name in table if name in others and table[name].dtype == object
-        and types.is_float_dtype(others[name])
-    ]  # fmt: skip
-    return others.assign(**read_cells(path).loc[others.index, texts].where(others[texts].notna()))
+    names = read_cells(path).columns
+    texts = {name: "text" for name in table if name in names and table[name].dtype == object}
+    return read(path, column_types=texts, min_rows=1).table
 
 
-def _chosen_cells(path: Path, lines: Sequence[int], rows: pd.Index) -> pd.DataFrame:
+def _chosen_cells(path: Path, reading: Reading, rows: pd.Index) -> pd.DataFrame:
     """The rows as they stand in the file, with their lines in it and their ranks in front."""
     import numpy as np
 
-    from ..data.reading import read_cells
-
-    cells = read_cells(path)
-    if len(lines) != len(cells):
-        raise ValueError(f"{path} has lines of nothing but spaces: delete them")
+    cells = reading.cells
     written = cells.loc[rows]
-    columns = {"line": np.array(lines)[cells.index.get_indexer(rows)], "rank": np.arange(1, len(rows) + 1)}
+    columns = {"line": np.array(reading.lines)[cells.index.get_indexer(rows)], "rank": np.arange(1, len(rows) + 1)}
     for place, (name, values) in enumerate(columns.items()):
         written.insert(place, name if name not in cells else f"{name} in {path.name}", values)
     return written

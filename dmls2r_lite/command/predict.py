@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import click
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..data.reading import Reading
     from ..practice.storing import StoredModel
 
 
@@ -67,7 +67,8 @@ def predict_file(model: Path, path: Path, output: Path | None = None) -> tuple[s
     if output.exists():
         raise FileExistsError(f"{output} exists: move it, or name another file with --output")
     stored = load_model(model)
-    cells, features = _read(path, stored)
+    reading, features = _read(path, stored)
+    cells = reading.cells
     estimates = _estimate(stored, features)
     clash = [name for name in estimates if name in cells]
     if clash:
@@ -89,15 +90,13 @@ def predict_file(model: Path, path: Path, output: Path | None = None) -> tuple[s
     return (
         f"{output}: {n_rows} of {path.name} with estimates",
         str(stored.card),
-        [*_notices(stored, cells, features)],
+        [*_notices(stored, reading, features)],
     )
 
 
-def _read(path: Path, stored: StoredModel) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """All cells of a file as they are written, and what the model needs of them, as it is meant."""
-    import pandas as pd
-
-    from ..data.reading import MISSING, read_cells, read_table
+def _read(path: Path, stored: StoredModel) -> tuple[Reading, pd.DataFrame]:
+    """What is in a file, and what the model needs of it, with a row for each of its rows."""
+    from ..data.reading import read, read_cells
 
     if not stored.columns:
         raise ValueError("the model was fitted on an array, so it knows no columns by name: use it in Python")
@@ -109,16 +108,13 @@ def _read(path: Path, stored: StoredModel) -> tuple[pd.DataFrame, pd.DataFrame]:
         )
     if len(cells) == 0:
         raise ValueError(f"{path} must hold a row below the line of names, got none")
-    texts = [name for name, kind in stored.columns.items() if kind == "category"]
-    others = [name for name in map(str, cells) if stored.columns.get(name, "category") == "category"]
-    table = read_table(path, others, min_rows=0)
-    table = table.astype({name: float for name in table if table[name].dtype == bool}).reindex(cells.index)
+    unused = [name for name in cells if name not in stored.columns]
     # A column of texts may look like one of numbers in a file of few rows: so texts are read as such.
-    as_written = io.StringIO(cells[texts].to_csv(index=False))
-    if texts:
-        categories = pd.read_csv(as_written, dtype=str, na_values=list(MISSING), skip_blank_lines=False)
-        table[texts] = categories.set_index(cells.index)
-    return cells, table[list(stored.columns)]
+    texts = {name: "text" for name, kind in stored.columns.items() if kind == "category"}
+    reading = read(path, unused, column_types=texts, min_rows=0)
+    table = reading.table
+    table = table.astype({name: float for name in table if table[name].dtype == bool}).reindex(cells.index)
+    return reading, table[list(stored.columns)]
 
 
 def _estimate(stored: StoredModel, features: pd.DataFrame) -> pd.DataFrame:
@@ -137,24 +133,19 @@ def _estimate(stored: StoredModel, features: pd.DataFrame) -> pd.DataFrame:
     return result
 
 
-def _notices(stored: StoredModel, cells: pd.DataFrame, features: pd.DataFrame) -> Iterator[str]:
-    from ..data.reading import DAY_FIRST, MONTH_FIRST, parse_dates
-
-    unused = [str(name) for name in cells if name not in features]
+def _notices(stored: StoredModel, reading: Reading, features: pd.DataFrame) -> Iterator[str]:
+    unused = [name for name in reading.cells if name not in features]
+    yield from reading.assumed
+    for name, rule in reading.columns.loc[reading.columns["guessed"], "rule"].items():
+        yield f"{name}: {rule}"
     if unused:
         yield f"kept, but not used by the model: {', '.join(unused)}"
     known = features[features.notna().any(axis=1)]
     if n_empty := len(features) - len(known):
         yield f"rows without a value in any column that the model needs, which have no estimate: {n_empty}"
-    for name, kind in stored.columns.items():
+    for name in stored.columns:
         if n_missing := int(known[name].isna().sum()):
             yield f"{name}: {n_missing} without a value, filled as in training"
-        if kind == "date" and cells[name].dtype.kind == "O":
-            texts = cells.loc[features[name].notna(), name].astype(str).str.strip()
-            day, month = (parse_dates(texts, formats) for formats in (DAY_FIRST, MONTH_FIRST))
-            if day is not None and month is not None and not day.equals(month):
-                first = "day" if day.equals(features[name].dropna()) else "month"
-                yield f"{name}: dates like {texts.iloc[0]} are read with the {first} first"
     for column, rows in stored.unseen_categories(known).groupby("column", sort=False):
         n, values = rows["rows"].sum(), [repr(value) for value in rows["value"]]
         examples = ", ".join([*values[:3], *(["..."] if len(values) > 3 else [])])

@@ -15,7 +15,7 @@ from pandas.api import types
 from ..parameters import check_rules
 from .catalog import DATASETS, SENTINEL
 from .preparing import describe_columns
-from .reading import check_drop_columns, read_table, table_name
+from .reading import expand_columns, read, table_name
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,13 @@ def load_dataset(
     ----------
     name : str or Path
         One of `DATASETS`, or the path of a file that `read_table` can read.
-    drop_columns : sequence of str, default=()
-        Features to leave out.
+    drop_columns : str or sequence of str, default=()
+        Features to leave out: names, in a text separated by commas, or patterns like ``lab_*``.
     target : str, optional
         Column to estimate: needed for a file; of a dataset another one than its own. In a file it may
         be empty in some rows: these are the unlabeled ones.
+    column_types : str or mapping of str to str, optional
+        What columns of a file hold, see `read`.
     missing : {"drop", "as_published"}, default="drop"
         Of air_quality: read -200 as missing and drop rows without target, or keep it as the number
         that it is, in features and target, as the paper's Table 4 seems to.
@@ -109,15 +111,15 @@ def load_dataset(
         If a file is missing, may not be read or cannot be downloaded.
     """
     check_rules({"missing": missing})
-    if isinstance(drop_columns, str):
-        raise TypeError(f"drop_columns must be a list of names, got {drop_columns!r}")
     known = DATASETS.get(str(name))
     if known is None:
         if not is_path(name):
             raise ValueError(
                 f"dataset must be one of {', '.join(DATASETS)} or the path of a file, got {str(name)!r}"
             )
-        return _load_file(Path(name), drop_columns, target)
+        return _load_file(Path(name), drop_columns, target, column_types)
+    if column_types:
+        raise ValueError(f"column_types is for tables from a file, got it with {name}")
     table = known.load(data_dir)
     target = target or known.target
     _check_target(str(name), table, target)
@@ -141,13 +143,19 @@ def is_path(name: str | Path) -> bool:
     return isinstance(name, Path) or bool(re.search(r"[./\\]", name)) or Path(name).exists()
 
 
-def _load_file(path: Path, drop_columns: Sequence[str], target: str | None) -> Dataset:
+def _load_file(
+    path: Path,
+    drop_columns: str | Sequence[str],
+    target: str | None,
+    column_types: str | Mapping[str, str] | None,
+) -> Dataset:
     if not target:
-        names = read_table(path).columns
+        names = read(path).table.columns
         raise ValueError(f"target must name a column of {path.name} ({', '.join(names)}), got nothing")
-    if target in drop_columns:
+    reading = read(path, drop_columns, column_types=column_types)
+    table = reading.table
+    if target in reading.cells and target not in table:
         raise ValueError(f"drop_columns must not name the target, got {target}")
-    table = read_table(path, drop_columns)
     _check_target(path.name, table, target)
     y = table.pop(target)
     if not types.is_float_dtype(y):
@@ -206,8 +214,8 @@ def _check_target(name: str, table: pd.DataFrame, target: str) -> None:
         )
 
 
-def _drop_columns(name: str, features: pd.DataFrame, drop_columns: Sequence[str]) -> pd.DataFrame:
-    check_drop_columns(name, drop_columns, list(map(str, features)))
-    if len(set(drop_columns)) == features.shape[1]:
+def _drop_columns(name: str, features: pd.DataFrame, drop_columns: str | Sequence[str]) -> pd.DataFrame:
+    left_out = expand_columns(name, drop_columns, list(map(str, features)))
+    if len(left_out) == features.shape[1]:
         raise ValueError("drop_columns must leave at least one column, got all of them")
-    return features.drop(columns=list(drop_columns))
+    return features.drop(columns=left_out)

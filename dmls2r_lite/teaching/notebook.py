@@ -39,7 +39,7 @@ def check_parameters(
     target : str, default=""
         The column to estimate, if it is not the dataset's own.
     drop_columns : str, default=""
-        Columns to leave out, separated by commas.
+        Columns to leave out, separated by commas; also patterns like ``lab_*``.
     groups : str, default=""
         A column that says which rows belong together. It is no feature of the dataset that is returned.
     missing : {"drop", "as_published"}, default="drop"
@@ -81,7 +81,7 @@ def check_parameters(
     check_values(**parameters)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # they are in the dataset's note too
-        data = load(dataset, _split(drop_columns), target=target or None, missing=missing)
+        data = load(dataset, drop_columns, target=target or None, missing=missing)
     data = data.with_known_targets() if needs_targets else data
     if groups:
         if groups not in data.features:
@@ -110,10 +110,6 @@ def check_values(**parameters: Any) -> None:
         if name not in RULES:
             raise TypeError(f"unknown parameter {name!r}")
     check_rules(parameters)
-
-
-def _split(names: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in names.split(",") if name.strip())
 
 
 def record_results(**results: float | int | str) -> None:
