@@ -119,14 +119,15 @@ def write_choice(
         raise FileNotFoundError(f"there is no folder {output.parent}")
     for existing in filter(Path.exists, (output, picture)):
         raise FileExistsError(f"{existing} exists: move it, or name another file with --output")
-    reading = read(path, drop_columns, column_types=column_types)
-    table = mark_missing(reading.table, missing_values, path.name)
+    reading = read(path, drop_columns, column_types=column_types, missing_values=missing_values)
+    table = mark_missing(reading, missing_values, must_occur=True)
     y = _pop_labels(path.name, table, target, reading.cells.columns)
     is_labeled = y.notna().to_numpy()
     others = None
     if targets:
-        others = read(targets, column_types=same_types(reading, _names_in(targets, table)), min_rows=1).table
-        others = mark_missing(others, missing_values)
+        kinds = same_types(reading, _names_in(targets, table))
+        there = read(targets, column_types=kinds, missing_values=missing_values, min_rows=1)
+        others = mark_missing(there, missing_values)
         if missing := [column for column in table.columns if column not in others]:
             raise ValueError(
                 f"{targets} must have the columns of {path.name}, but lacks {enumerate_names(missing)}"
@@ -195,8 +196,6 @@ def _chosen_cells(path: Path, reading: Reading, rows: pd.Index) -> pd.DataFrame:
     import numpy as np
 
     cells, lines = reading.cells, reading.lines
-    if len(lines) != len(cells):
-        raise ValueError(f"{path} has lines of nothing but spaces: delete them")
     written = cells.loc[rows]
     columns = {"line": np.array(lines)[cells.index.get_indexer(rows)], "rank": np.arange(1, len(rows) + 1)}
     for place, (name, values) in enumerate(columns.items()):

@@ -124,8 +124,8 @@ def _read(path: Path, stored: StoredModel) -> tuple[pd.DataFrame, pd.DataFrame, 
         raise ValueError(f"{path} must hold a row below the line of names, got none")
     others = [name for name in map(str, cells) if name not in stored.columns]
     kinds = {name: stored.column_types.get(name, kind) for name, kind in stored.columns.items()}
-    reading = read(path, others, column_types=kinds, min_rows=0)
-    table = mark_missing(reading.table, stored.missing_values).reindex(cells.index)
+    reading = read(path, others, column_types=kinds, missing_values=stored.missing_values, min_rows=0)
+    table = mark_missing(reading, stored.missing_values).reindex(cells.index)
     return cells, table[list(stored.columns)], tell_reading(reading)
 
 

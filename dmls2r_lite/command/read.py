@@ -67,8 +67,8 @@ def report(
     from ..data.reading import read
     from .pages import align
 
-    reading = read(path, drop_columns, column_types=column_types or None)
-    table = mark_missing(reading.table, missing_values, path.name)
+    reading = read(path, drop_columns, column_types=column_types or None, missing_values=missing_values)
+    table = mark_missing(reading, missing_values, must_occur=True)
     rows = [("column", "taken for", "", "written", "read", "rule")]
     for name, row in reading.columns.iterrows():
         guess = "?" if row["guessed"] else ""

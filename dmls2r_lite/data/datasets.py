@@ -18,7 +18,7 @@ from ..parameters import check_rules, did_you_mean
 from .catalog import DATASETS, SENTINEL
 from .noticing import Notice, enumerate_names, find_notices, shorten
 from .preparing import describe_columns
-from .reading import Reading, check_drop_columns, read, read_table, table_name
+from .reading import Reading, expand_columns, read, read_table, table_name
 
 MIN_LABELS = 5  # below, there is nothing to estimate an error from
 MAX_LISTED = 50  # columns in a message
@@ -188,8 +188,8 @@ def _load_file(
     if not target:
         names = ", ".join(map(shorten, read_table(path).columns))
         raise ValueError(f"target must name a column of {path.name} ({names}), got nothing")
-    reading = read(path, drop_columns, column_types=column_types)
-    table = mark_missing(reading.table, missing_values, path.name)
+    reading = read(path, drop_columns, column_types=column_types, missing_values=missing_values)
+    table = mark_missing(reading, missing_values, must_occur=True)
     if target in reading.cells and target not in table:
         raise ValueError(f"drop_columns must not name the target, got {target}")
     check_column("target", target, path.name, table)
@@ -224,26 +224,29 @@ def _load_file(
     )
 
 
-def mark_missing(table: pd.DataFrame, missing_values: str, name: str = "") -> pd.DataFrame:
-    """A table without what stands for a missing value in it.
+def mark_missing(reading: Reading, missing_values: str, must_occur: bool = False) -> pd.DataFrame:
+    """The table of a file without numbers and dates that stand for a missing value, however written.
 
     Parameters
     ----------
-    table : pandas.DataFrame
+    reading : Reading
+        For which texts that are just so have been taken for missing.
     missing_values : str
         Numbers (with a point), dates (as 1900-01-01) or texts, separated by commas.
-    name : str, default=""
-        Of the table. With it, each of the values must occur.
+    must_occur : bool, default=False
+        Whether each of them must be in the file.
 
     Raises
     ------
     ValueError
-        If one does not occur.
+        If one is not.
     """
+    table = reading.table
     for value in filter(None, map(str.strip, missing_values.split(","))):
         found = {column: _equals(table[column], value) for column in table}
-        if name and not any(is_it.any() for is_it in found.values()):
-            raise ValueError(f"missing_values must occur in {name}, got {value}, which does not")
+        is_there = any(is_it.any() for is_it in found.values())
+        if must_occur and not is_there and not (reading.cells.astype(str) == value).any(axis=None):
+            raise ValueError(f"missing_values must occur in the file, got {value}, which does not")
         table = table.assign(**{str(c): table[c].mask(is_it) for c, is_it in found.items() if is_it.any()})
     return table
 
@@ -251,10 +254,8 @@ def mark_missing(table: pd.DataFrame, missing_values: str, name: str = "") -> pd
 def _equals(column: pd.Series, value: str) -> pd.Series:
     if types.is_datetime64_any_dtype(column):
         return column == pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
-    if types.is_float_dtype(column):
-        number = float(pd.to_numeric(value, errors="coerce"))
-        return pd.Series(np.isclose(column, number, rtol=1e-12, atol=0), index=column.index)
-    return column.astype(str).str.strip() == value
+    number = float(pd.to_numeric(value, errors="coerce")) if types.is_float_dtype(column) else np.nan
+    return pd.Series(np.isclose(column, number, rtol=1e-12, atol=0) if number == number else False, column.index)
 
 
 def _check_numbers(y: pd.Series, name: str) -> None:
@@ -285,8 +286,12 @@ def tell_reading(reading: Reading) -> list[str]:
 
 def same_types(reading: Reading, columns: Iterable[object]) -> dict[str, str]:
     """The `column_types` by which another file is read as this one was."""
-    taken_for = reading.columns["taken_for"]
-    return {name: str(taken_for[name]) for name in map(str, columns)}
+    types_ = {}
+    for name in map(str, columns):
+        kind, rule = reading.columns.loc[name, ["taken_for", "rule"]]
+        order = re.match("dates, ((day|month) first)", rule)
+        types_[name] = order[1] if order else {"truth": "category"}.get(kind, kind)
+    return types_
 
 
 def tell_columns(described: pd.DataFrame) -> list[str]:
@@ -331,7 +336,7 @@ def check_column(parameter: str, column: str, name: str, columns: Iterable[objec
 
 
 def _drop_columns(name: str, features: pd.DataFrame, drop_columns: str | Sequence[str]) -> pd.DataFrame:
-    check_drop_columns(name, drop_columns, list(map(str, features)))
-    if len(set(drop_columns)) == features.shape[1]:
+    left_out = expand_columns(name, drop_columns, list(map(str, features)))
+    if len(left_out) == features.shape[1]:
         raise ValueError("drop_columns must leave at least one column, got all of them")
-    return features.drop(columns=list(drop_columns))
+    return features.drop(columns=left_out)

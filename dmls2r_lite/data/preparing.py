@@ -13,8 +13,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
+from .dates import DAY_FIRST, MONTH_FIRST, NAMED_MONTH, parse_dates, without_zone
 from .noticing import one_sided
-from .reading import DAY_FIRST, MONTH_FIRST, parse_dates, without_zone
 
 MAX_CATEGORIES = 20  # 0/1 columns made of one column; rarer categories share the last of them
 MIN_TEXTS = 5  # that are all different are no categories
@@ -146,7 +146,7 @@ def _to_days(X: pd.DataFrame) -> pd.DataFrame:
             raise TypeError("got numbers")
         else:
             known = column.dropna().astype(str).str.strip()
-            parsed = parse_dates(known, ["ISO8601", *DAY_FIRST, *MONTH_FIRST])
+            parsed = parse_dates(known, ["ISO8601", *NAMED_MONTH, *DAY_FIRST, *MONTH_FIRST])
             if parsed is None:
                 raise ValueError(f"got {known.iloc[0]!r}")
             dates = parsed.reindex(column.index)

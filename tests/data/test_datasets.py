@@ -313,9 +313,9 @@ class TestFiles:
         with pytest.raises(ValueError, match=re.escape(message)):
             load_dataset(path, **options)
 
-    def test_a_bare_string_is_no_list_of_columns(self):
-        with pytest.raises(TypeError, match="drop_columns must be a list of names, got 'x1'"):
-            load_dataset("toy", "x1")
+    def test_columns_may_be_left_out_by_a_text(self):
+        assert list(load_dataset("toy", "x1,").features) == ["x2"]
+        assert list(load_dataset("boston", "C*, B").features.columns[:2]) == ["ZN", "INDUS"]
 
     @pytest.mark.parametrize("target", ["price in USD of 2020", "price_$"])
     def test_units_of_long_and_strange_names(self, tmp_path, target):
