@@ -130,7 +130,7 @@ class Column:
             self.rule = f"texts: {self.texts[0]} is a season of two years (assumed: no month)"
         elif are_dates(self.texts):
             self._find_dates()
-        elif all(map(is_number, self.texts)):
+        elif is_number(self.texts[0]) and all(map(fitting, self._find_shapes())):
             self._find_numbers()
         else:
             self._find_texts()
@@ -172,12 +172,13 @@ class Column:
         except ValueError as error:
             self.refuse(f"{error}, got {self._first()}")
 
-    def _find_shapes(self) -> None:
+    def _find_shapes(self) -> dict[str, str]:
+        self.shapes = {}
         for text in self.texts:
             self.shapes.setdefault(shape(text), text)
+        return self.shapes
 
     def _find_numbers(self) -> None:
-        self._find_shapes()
         self.kind = "text"
         if padded := [text for shaped, text in self.shapes.items() if re.match("09", shaped)]:
             self.rule, self.guessed = f"codes with leading zeros, such as {padded[0]}, kept as texts", True
@@ -197,11 +198,12 @@ class Column:
         units = {unit[0] for text in decorated if (unit := re.search(r"(?<=\d)[^\W\d]+", text))}
         if len(units) > 1:  # 12a and 12b are no numbers with units
             decorated = {text for text in decorated if not re.search(r"\d[^\W\d]+", text)}
-        if not numbers | decorated:
+        near = numbers | decorated
+        if not near:
             return
-        words = [text for text in self.texts if text not in numbers and text not in decorated]
+        words = [text for text in self.texts if text not in near]
         n_rows = np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts))
-        share = sum(n for n, text in zip(n_rows, self.texts, strict=True) if text in numbers | decorated) / n_rows.sum()
+        share = sum(n for n, text in zip(n_rows, self.texts, strict=True) if text in near) / n_rows.sum()
         not_known = [text for text in words if _NOT_KNOWN.fullmatch(text)]
         if (
             share > 0.5
@@ -211,14 +213,15 @@ class Column:
             or any(re.search(r"\d[.,]\d", text) for text in numbers)
         ):
             self._refuse_numbers([text for text in self.texts if text not in numbers])
-        self.rule += f"; {len(numbers | decorated)} of {len(self.texts)} look like numbers"
+        self.rule += f"; {len(near)} of {len(self.texts)} look like numbers"
         self.guessed = bool(numbers)
 
     def _refuse_numbers(self, others: list[str]) -> NoReturn:
         row = self.row_of(others[0])
         if _INFINITE.fullmatch(others[0]):
             raise ValueError(f"{self.path}: column {self.name!r} must be finite, got {others[0]} in row {row}")
-        places = [place for place, text in enumerate(self.texts) if text in set(others)]
+        other_texts = set(others)
+        places = [place for place, text in enumerate(self.texts) if text in other_texts]
         is_other = np.isin(self.codes, places)
         above = "; if the first rows belong to the names, or hold units, delete these lines" if not is_other[2:].any() else ""
         self.refuse(

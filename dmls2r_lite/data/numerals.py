@@ -47,10 +47,13 @@ def to_ascii(text: str) -> str:
 
 def shape(text: str) -> str:
     """A text with 9 for each digit but a leading zero: as many shapes as there are ways to write a number."""
-    text = to_ascii(text)
-    start = 1 if text[:1] in ("+", "-") else 0
+    text = text if text.isascii() else to_ascii(text)
     shaped = text.translate(_TO_SHAPE)
-    return f"{shaped[:start]}0{shaped[start + 1 :]}" if text[start : start + 1] == "0" else shaped
+    if text[:1] == "0":
+        return "0" + shaped[1:]
+    if text[1:2] == "0" and text[0] in "+-":
+        return text[0] + "0" + shaped[2:]
+    return shaped
 
 
 @cache
