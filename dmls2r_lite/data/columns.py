@@ -226,7 +226,7 @@ class Column:
         above = "; if the first rows belong to the names, or hold units, delete these lines" if not is_other[2:].any() else ""
         self.refuse(
             f"seems to hold numbers, but has {', '.join(map(repr, others[:3]))} (row {row}); write plain numbers "
-            f"there, or nothing where there is none{above}"
+            f"there, or nothing where there is none (or name it in missing_values){above}"
         )
 
     def _first(self) -> str:

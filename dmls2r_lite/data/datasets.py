@@ -255,7 +255,8 @@ def _equals(column: pd.Series, value: str) -> pd.Series:
     if types.is_datetime64_any_dtype(column):
         return column == pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
     number = float(pd.to_numeric(value, errors="coerce")) if types.is_float_dtype(column) else np.nan
-    return pd.Series(np.isclose(column, number, rtol=1e-12, atol=0) if number == number else False, column.index)
+    is_it = np.isclose(column, number, rtol=1e-12, atol=0) if np.isfinite(number) else False
+    return pd.Series(is_it, index=column.index)
 
 
 def _check_numbers(y: pd.Series, name: str) -> None:
