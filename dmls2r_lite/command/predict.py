@@ -124,7 +124,10 @@ def _read(path: Path, stored: StoredModel) -> tuple[pd.DataFrame, pd.DataFrame, 
         raise ValueError(f"{path} must hold a row below the line of names, got none")
     others = [name for name in map(str, cells) if name not in stored.columns]
     kinds = {name: stored.column_types.get(name, kind) for name, kind in stored.columns.items()}
-    reading = read(path, others, column_types=kinds, missing_values=stored.missing_values, min_rows=0)
+    try:
+        reading = read(path, others, column_types=kinds, missing_values=stored.missing_values, min_rows=0)
+    except ValueError as error:
+        raise ValueError(str(error).replace("as column_types says", "as in training")) from error
     table = mark_missing(reading, stored.missing_values).reindex(cells.index)
     return cells, table[list(stored.columns)], tell_reading(reading)
 

@@ -15,7 +15,8 @@ from .columns import MISSING, TRUTH, Column
 from .dates import show_time, without_zone
 from .numerals import PLAIN, Marks, decide_marks
 
-KINDS = ("number", "category", "text", "date", "day first", "month first", "time")
+KINDS = ("number", "category", "text", "date", "time")
+ORDERS = ("day first", "month first")  # of dates: kinds too
 
 
 def check_types(name: str, given: str | Mapping[str, str] | None, columns: Sequence[str]) -> dict[str, str]:
@@ -27,14 +28,14 @@ def check_types(name: str, given: str | Mapping[str, str] | None, columns: Seque
         If a table of that name has no such column, or there is no such kind.
     """
     if isinstance(given, str):
-        kinds = "|".join(KINDS)
+        kinds = "|".join((*KINDS, *ORDERS))
         pairs = re.findall(rf"\s*(.+?)\s*=\s*({kinds})\s*(?:,|$)", given)
         rest = re.sub(rf"\s*(.+?)\s*=\s*({kinds})\s*(?:,|$)", "", given).strip()
         named = [*pairs, *(map(str.strip, part.rpartition("=")[::2]) for part in rest.split(",") if part.strip())]
         given = {column: kind for column, kind in named}
     given = dict(given or {})
     for column, kind in given.items():
-        if kind not in KINDS:
+        if kind not in (*KINDS, *ORDERS):
             raise ValueError(
                 f"column_types must give a column one of {', '.join(KINDS)}, as in 'zip=text, when=date', "
                 f"got {column}={kind}"

@@ -213,7 +213,9 @@ def test_columns_may_be_named_one_by_one(frame):
 
 
 def test_rows_without_a_value_are_not_chosen():
-    frame = pd.DataFrame({"a": [1.0, 2, 9, 4, None, None], "b": [3.0, 1, 2, 7, None, None], "y": [1, *[None] * 4, 2]})
+    frame = pd.DataFrame(
+        {"a": [1.0, 2, 9, 4, None, None], "b": [3.0, 1, 2, 7, None, None], "y": [1, *[None] * 4, 2]}
+    )
     frame["id"] = range(6)
     frame.to_csv("t.csv", index=False)
     arguments = ["-p", "target", "y", "-p", "drop_columns", "id"]

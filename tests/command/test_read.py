@@ -46,7 +46,9 @@ def test_what_a_run_would_say():
     assert done.endswith(
         "What is done to columns:\n- lab2: left out: no value in any row without a target\n\n"
     )
-    assert notices.startswith("- -999 is far from all other values of lab1 (1 time); a row with it in lab1 counts")
+    assert notices.startswith(
+        "- -999 is far from all other values of lab1 (1 time); a row with it in lab1 counts"
+    )
     assert "Look at" not in read(lines, ("target", "lab1"), ("missing_values", "-999")).stdout
     assert "is known in 4" in read(lines, ("target", "lab1"), ("missing_values", "-999")).stdout
 

@@ -301,8 +301,16 @@ class TestFiles:
             ("1,x 3,y 5,z", {"target": "b"}, "target must name a column of numbers, but b of t.csv holds x"),
             ("1, 3,4 5,", {"target": "b"}, "target must have a value in 5 rows or more, but b has 1; dmls2r"),
             ("1, 3, 5,", {"target": "b"}, "target must have a value in 5 rows or more, but b has 0; dmls2r"),
-            ("1,2 3,4 5,6", {"target": "B"}, "target must name a column of t.csv (a, b), got 'B'; did you mean 'b'"),
-            ("1,4 3,4 5,", {"target": "b"}, "must have different values, but b is 4 in all 2 rows that have one"),
+            (
+                "1,2 3,4 5,6",
+                {"target": "B"},
+                "target must name a column of t.csv (a, b), got 'B'; did you mean 'b'",
+            ),
+            (
+                "1,4 3,4 5,",
+                {"target": "b"},
+                "must have different values, but b is 4 in all 2 rows that have one",
+            ),
             ("1,1 1,4 1,6", {"target": "b"}, "must have a column that can be used besides the target"),
             ("1,2 3,4 5,6", {"target": "b", "drop_columns": ["a"]}, "must have a column that can be used"),
             ("1,2 3,inf 5,6", {"target": "b"}, "column 'b' must be finite, got inf in row 2"),

@@ -145,7 +145,7 @@ class TestCodes:
 
     def test_what_does_not_occur_is_no_missing_value(self, load):
         with pytest.raises(
-            ValueError, match=re.escape("missing_values must occur in t.csv, got -998, which")
+            ValueError, match=re.escape("missing_values must occur in the file, got -998, which")
         ):
             load("a,y 1,11 2,19 3,31", missing_values="-998")
 
