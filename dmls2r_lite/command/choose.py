@@ -177,7 +177,7 @@ def _read_targets(path: Path, table: pd.DataFrame) -> pd.DataFrame:
     from ..data.reading import read, read_cells
 
     names = read_cells(path).columns
-    texts = {name: "text" for name in table if name in names and table[name].dtype == object}
+    texts = {name: "text" for name in map(str, table) if name in names and table[name].dtype == object}
     return read(path, column_types=texts, min_rows=1).table
 
 
@@ -187,7 +187,10 @@ def _chosen_cells(path: Path, reading: Reading, rows: pd.Index) -> pd.DataFrame:
 
     cells = reading.cells
     written = cells.loc[rows]
-    columns = {"line": np.array(reading.lines)[cells.index.get_indexer(rows)], "rank": np.arange(1, len(rows) + 1)}
+    columns = {
+        "line": np.array(reading.lines)[cells.index.get_indexer(rows)],
+        "rank": np.arange(1, len(rows) + 1),
+    }
     for place, (name, values) in enumerate(columns.items()):
         written.insert(place, name if name not in cells else f"{name} in {path.name}", values)
     return written

@@ -108,7 +108,7 @@ def _read(path: Path, stored: StoredModel) -> tuple[Reading, pd.DataFrame]:
         )
     if len(cells) == 0:
         raise ValueError(f"{path} must hold a row below the line of names, got none")
-    unused = [name for name in cells if name not in stored.columns]
+    unused = [name for name in map(str, cells) if name not in stored.columns]
     # A column of texts may look like one of numbers in a file of few rows: so texts are read as such.
     texts = {name: "text" for name, kind in stored.columns.items() if kind == "category"}
     reading = read(path, unused, column_types=texts, min_rows=0)
@@ -134,7 +134,7 @@ def _estimate(stored: StoredModel, features: pd.DataFrame) -> pd.DataFrame:
 
 
 def _notices(stored: StoredModel, reading: Reading, features: pd.DataFrame) -> Iterator[str]:
-    unused = [name for name in reading.cells if name not in features]
+    unused = [name for name in map(str, reading.cells) if name not in features]
     yield from reading.assumed
     for name, rule in reading.columns.loc[reading.columns["guessed"], "rule"].items():
         yield f"{name}: {rule}"
