@@ -191,7 +191,7 @@ def test_other_arguments_are_refused(model, table):
         (["none", "new.csv"], "there is no file none"),
         (["new.csv", "new.csv"], "new.csv is no model that `save_model` wrote"),
         ([model, "none.csv"], "there is no file none.csv"),
-        ([model, model], "must end in .csv, .tsv, .txt, .parquet"),
+        ([model, model], "must end in .csv, .tsv, .txt, .dat, .data, .parquet"),
         ([model, "new.csv", "--output", "a.txt"], "--output must end in .csv, got a.txt"),
         (
             [model, "new.csv", "--output", "new.csv"],
