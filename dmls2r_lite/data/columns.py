@@ -15,12 +15,31 @@ from .dates import are_dates, are_seasons, are_times, read_dates, read_times
 from .numerals import fitting, is_number, look_like_codes, shape
 
 MISSING = frozenset(
-    ["", "?", "-", ".", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None", "<NA>", "#NA", "#N/A"]
+    [
+        "",
+        "?",
+        "-",
+        ".",
+        "NA",
+        "N/A",
+        "n/a",
+        "NaN",
+        "nan",
+        "-NaN",
+        "-nan",
+        "NULL",
+        "null",
+        "None",
+        "<NA>",
+        "#NA",
+        "#N/A",
+    ]
 )
 TRUTH = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 _NOT_KNOWN = re.compile(  # words that people write in place of a number
     r"n\.? ?[adb]\.?|k\.? ?a\.?|n/[ad]|nil|none|null|nan|missing|unknown|unbekannt|keine angabe|fehlt|"
-    r"(below|under|unter) .*|b\.?d\.?l?\.?|[<>]? ?lo[dq]|bql|not .*|nicht .*|tr|traces?|#.*!?|err(or)?|[-–—.*?/]+",
+    r"(below|under|unter) .*|b\.?d\.?l?\.?|[<>]? ?lo[dq]|bql|not .*|nicht .*|tr|traces?|#.*!?|"
+    r"err(or)?|[-–—.*?/]+",
     re.IGNORECASE,
 )
 _DECORATED = re.compile(  # a number with a sign, brackets or a unit around it
@@ -101,14 +120,12 @@ class Column:
     def refuse(self, what: str) -> NoReturn:
         """Raise ValueError about this column, with what a user can do."""
         raise ValueError(
-            f"{self.path}: column {self.name!r} {what}, or leave the column out with drop_columns, or say what "
-            f"it holds by column_types={f'{self.name}=category'!r}"
+            f"{self.path}: column {self.name!r} {what}, or leave the column out with drop_columns, or "
+            f"say what it holds by column_types={f'{self.name}=category'!r}"
         )
 
-
-
     def find_kind(self) -> None:
-        """Say what the texts are, as far as this column alone shows; of numbers and dates all that is possible.
+        """Say what the texts are, as far as this column alone shows; of numbers and dates all possible.
 
         Raises
         ------
@@ -150,7 +167,11 @@ class Column:
         elif self.kind == "number" and all(map(is_number, self.texts)):
             self._find_shapes()
         else:
-            fits = {"number": is_number, "date": lambda text: are_dates([text]), "time": lambda text: are_times([text])}
+            fits = {
+                "number": is_number,
+                "date": lambda text: are_dates([text]),
+                "time": lambda text: are_times([text]),
+            }
             wrong = next(text for text in self.texts if not fits[self.kind](text))
             raise ValueError(
                 f"{self.path}: column {self.name!r} must hold {self.kind}s, as column_types says, "
@@ -219,14 +240,20 @@ class Column:
     def _refuse_numbers(self, others: list[str]) -> NoReturn:
         row = self.row_of(others[0])
         if _INFINITE.fullmatch(others[0]):
-            raise ValueError(f"{self.path}: column {self.name!r} must be finite, got {others[0]} in row {row}")
+            raise ValueError(
+                f"{self.path}: column {self.name!r} must be finite, got {others[0]} in row {row}"
+            )
         other_texts = set(others)
         places = [place for place, text in enumerate(self.texts) if text in other_texts]
         is_other = np.isin(self.codes, places)
-        above = "; if the first rows belong to the names, or hold units, delete these lines" if not is_other[2:].any() else ""
+        above = (
+            "; if the first rows belong to the names, or hold units, delete these lines"
+            if not is_other[2:].any()
+            else ""
+        )
         self.refuse(
-            f"seems to hold numbers, but has {', '.join(map(repr, others[:3]))} (row {row}); write plain numbers "
-            f"there, or nothing where there is none (or name it in missing_values){above}"
+            f"seems to hold numbers, but has {', '.join(map(repr, others[:3]))} (row {row}); write plain "
+            f"numbers there, or nothing where there is none (or name it in missing_values){above}"
         )
 
     def _first(self) -> str:

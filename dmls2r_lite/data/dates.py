@@ -66,7 +66,7 @@ def parse_dates(texts: pd.Series, formats: Sequence[str]) -> pd.Series | None:
 
 
 def read_dates(texts: pd.Series) -> dict[str, pd.Series]:
-    """What dates may mean, by the order of their parts: one reading, or two where day and month may change places.
+    """What dates may mean, by the order of their parts: two readings where day and month may change places.
 
     Parameters
     ----------
@@ -114,10 +114,11 @@ def read_times(texts: pd.Series) -> tuple[pd.Series, str, bool]:
     if with_seconds.any():
         return times, "times, hours:minutes:seconds", False
     hours = texts.str.partition(":")[0]
-    of_day = int(hours.astype(int).max()) < 24 and hours.nunique() > 1
-    if of_day and (hours.str.len().eq(2).all() or hours.str.len().nunique() > 1):
+    of_day = int(hours.astype(int).max()) < 24 and len(set(hours)) > 1
+    if of_day and (hours.str.len().eq(2).all() or len(set(hours.str.len())) > 1):
         return times, "times of day, hours:minutes", False
-    return times, f"hours:minutes, {texts.iloc[0]} is {show_time(times.iloc[0])} (assumed: no ratio, no minutes:seconds)", True
+    example = f"{texts.iloc[0]} is {show_time(times.iloc[0])}"
+    return times, f"hours:minutes, {example} (assumed: no ratio, no minutes:seconds)", True
 
 
 def show_time(time: pd.Timedelta) -> str:

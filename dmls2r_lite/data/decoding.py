@@ -69,7 +69,7 @@ def _is_mostly_utf8(content: bytes) -> bool:
 
 
 def _guess(content: bytes) -> str | None:
-    """The encoding under which all words look like words, the likeliest first; charset-normalizer's if none."""
+    """The encoding under which all words look like words, or charset-normalizer's guess."""
     fitting = {}
     for encoding in _LEGACY:
         try:
@@ -98,10 +98,14 @@ def _looks_like_words(text: str) -> bool:
     """Whether a text from its first foreign character to its last one has letters of one script, in order."""
     if not all(char.isalpha() or char in _SYMBOLS for char in text if char > "\x7f"):
         return False
-    if re.search(rf"[^\W\x00-\x7f][{_SYMBOLS}](?<![’–·µº])|(?<![’–·µº“‘„«°²³¿¡])[{_SYMBOLS}][^\W\x00-\x7fµ]", text):
+    if re.search(
+        rf"[^\W\x00-\x7f][{_SYMBOLS}](?<![’–·µº])|(?<![’–·µº“‘„«°²³¿¡])[{_SYMBOLS}][^\W\x00-\x7fµ]", text
+    ):
         return False
     for part in re.findall(r"[^\W\d_]+", text):
-        scripts = {unicodedata.name(char, "?").split()[0] for char in part if char.isalpha() and char not in "µº"}
+        scripts = {
+            unicodedata.name(char, "?").split()[0] for char in part if char.isalpha() and char not in "µº"
+        }
         if len(scripts) > 1 and not scripts <= _EAST_ASIAN_SCRIPTS:
             return False
         if scripts == {"LATIN"} and re.search(r"[^\x00-\x7f]{3}", part):

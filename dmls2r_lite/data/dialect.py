@@ -68,8 +68,12 @@ def parse(path: Path, text: str) -> Cells:
     while chunk := list(itertools.islice(rows, _CHUNK)):
         starts += [start for start, _ in chunk]
         columns = zip(*(row for _, row in chunk), strict=True)
-        frames.append(pd.DataFrame({place: pd.Series(column, dtype=str) for place, column in enumerate(columns)}))
-    frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=range(len(names)), dtype=str)
+        frames.append(
+            pd.DataFrame({place: pd.Series(column, dtype=str) for place, column in enumerate(columns)})
+        )
+    frame = (
+        pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=range(len(names)), dtype=str)
+    )
     frame.columns = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
     check_header(path, frame)
     return Cells(frame, starts, separator, tuple(assumed))
@@ -80,32 +84,38 @@ def check_names(path: Path, names: Sequence[str]) -> None:
     given = [name for name in names if name]
     numbers = [name for name in given if is_number(name)]
     repeated = sorted({name for name in given if given.count(name) > 1})
-    values = [float(number.replace(",", ".")) for number in numbers if number.count(",") + number.count(".") < 2]
+    values = [
+        float(number.replace(",", ".")) for number in numbers if number.count(",") + number.count(".") < 2
+    ]
     steps = np.diff(values)
-    is_scale = len(values) > 2 and steps[0] != 0 and np.allclose(steps, steps[0], rtol=1e-3)  # years, wavelengths
+    is_scale = (
+        len(values) > 2 and steps[0] != 0 and np.allclose(steps, steps[0], rtol=1e-3)
+    )  # years, wavelengths
     is_scale = is_scale or all(re.fullmatch(r"(19|20)\d\d", number) for number in numbers)
     all_numbers = len(numbers) == len(given) > 0
     if all_numbers or (len(numbers) > len(given) / 2 and (not is_scale or repeated)):
         most = "numbers" if all_numbers else "mostly numbers"
         raise ValueError(
-            f"{path} must have the names of its columns in the first line, got {', '.join(given[:5])}: {most}. "
-            "Write a line of names above it"
+            f"{path} must have the names of its columns in the first line, got {', '.join(given[:5])}: "
+            f"{most}. Write a line of names above it"
         )
     if repeated:
         raise ValueError(
-            f"{path} has more than one column named {', '.join(repeated)}: rename them, and leave one line of names"
+            f"{path} has more than one column named {', '.join(repeated)}: rename them, "
+            "and leave one line of names"
         )
 
 
 def check_header(path: Path, frame: pd.DataFrame) -> None:
-    """Raise ValueError if the names are among the values below them, and some are numbers: no line of names."""
+    """Raise ValueError if the names are among the values below them, and some are numbers."""
     numbers = [name for name in map(str, frame) if is_number(name)]
     texts = [name for name in map(str, frame) if not is_number(name)]
     found = [name for name in texts if frame[name].astype(str).str.strip().eq(name).any()]
     if found and (numbers or (len(found) == len(texts) > 1)):
         raise ValueError(
-            f"{path} must have the names of its columns in the first line, but {', '.join(list(map(str, frame))[:5])} "
-            f"look like values: {found[0]!r} occurs again below. Write a line of names above it"
+            f"{path} must have the names of its columns in the first line, but "
+            f"{', '.join(list(map(str, frame))[:5])} look like values: {found[0]!r} occurs again below. "
+            "Write a line of names above it"
         )
 
 
@@ -136,14 +146,17 @@ def _find_start(text: str) -> tuple[int, str | None, list[str]]:
 
 def _split(line_or_lines: Sequence[str], separator: str, quote: str) -> list[list[str]]:
     lines = [line.strip() for line in line_or_lines] if separator == " " else line_or_lines
-    return [row for row in csv.reader(lines, delimiter=separator, quotechar=quote, skipinitialspace=True) if row]
+    return [
+        row for row in csv.reader(lines, delimiter=separator, quotechar=quote, skipinitialspace=True) if row
+    ]
 
 
 def _find_separator(path: Path, head: list[str], quote: str) -> str:
     """The separator that cuts most lines into as many cells as the first, and leaves no other one in them."""
     budget = itertools.accumulate(map(len, head))
     head = [line for line, total in zip(head, budget, strict=True) if total < 2**18] or head[:1]
-    shares, cut = {}, {}
+    shares: dict[str, float] = {}
+    cut: dict[str, list[list[str]]] = {}
     for separator in _SEPARATORS:
         try:
             rows = _split(head, separator, quote)

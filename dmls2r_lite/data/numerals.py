@@ -19,7 +19,11 @@ class _Table(dict):
 
 
 _TO_ASCII = _Table(
-    {ord(char): mark for mark, chars in {".": "٫．", ",": "٬，", " ": "\xa0\u2009\u202f", "'": "’"}.items() for char in chars}
+    {
+        ord(char): mark
+        for mark, chars in {".": "٫．", ",": "٬，", " ": "\xa0\u2009\u202f", "'": "’"}.items()
+        for char in chars
+    }
 )
 _TO_SHAPE = str.maketrans("0123456789", "9" * 10)
 
@@ -120,7 +124,9 @@ def decide_marks(columns: Mapping[str, Mapping[str, str]], settled: Iterable[str
     if proven:
         return next(iter(proven))
     without_groups = [marks for marks in _ALL if marks in possible and not marks.thousands]
-    if open_shapes and not (without_groups and all(examples[shaped][0] in set(settled) for shaped in open_shapes)):
+    if open_shapes and not (
+        without_groups and all(examples[shaped][0] in set(settled) for shaped in open_shapes)
+    ):
         column, text = examples[open_shapes[0]]
         raise ValueError(
             f"{text!r} in column {column!r} may have a decimal mark or a thousands separator: write numbers "
@@ -135,7 +141,7 @@ def _name_conflict(examples: Mapping[str, tuple[str, str]]) -> str:
     for shaped, example in examples.items():
         decimals = {marks.decimal for marks in fitting(shaped)}
         if len(decimals) == 1:
-            by_mark.setdefault(*decimals, example)
+            by_mark.setdefault(next(iter(decimals)), example)
     if len(by_mark) == 2:
         (column, text), (other, other_text) = by_mark[","], by_mark["."]
         return (
@@ -143,7 +149,11 @@ def _name_conflict(examples: Mapping[str, tuple[str, str]]) -> str:
             f"({other_text!r}): write all numbers with one of them"
         )
     column, text = next(iter(examples.values()))
-    marked = [f"{text!r} in column {column!r}" for shaped, (column, text) in examples.items() if re.search(r"[., ']", shaped)]
+    marked = [
+        f"{text!r} in column {column!r}"
+        for shaped, (column, text) in examples.items()
+        if re.search(r"[., ']", shaped)
+    ]
     return f"mixes ways to write numbers: {', '.join(marked[:3])}: write numbers without thousands separators"
 
 
@@ -159,8 +169,14 @@ def look_like_codes(texts: Iterable[str]) -> bool:
         return False
     lasts = {last for _, last in parts if last}
     lengths = {len(last) for last in lasts}
-    if lengths != {1, 2} or not any(map(lasts.__contains__, "123456789")) or any(last[0] == "0" and last != "0" for last in lasts):
+    if (
+        lengths != {1, 2}
+        or not any(map(lasts.__contains__, "123456789"))
+        or any(last[0] == "0" and last != "0" for last in lasts)
+    ):
         return False
-    if len({len((whole + last).lstrip("0")) for whole, last in parts}) == 1:  # of as many digits as are significant
+    if (
+        len({len((whole + last).lstrip("0")) for whole, last in parts}) == 1
+    ):  # of as many digits as are significant
         return False
     return any(last in ("10", "20") for last in lasts) and max(map(int, lasts)) <= 10 + 2 * len(lasts)

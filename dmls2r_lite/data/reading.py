@@ -98,7 +98,7 @@ def read(
     """
     path = Path(path)
     source = _read_source(path)
-    names = list(source.frame)
+    names = list(map(str, source.frame))
     left_out = expand_columns(path.name, drop_columns, names)
     kinds = check_types(path.name, column_types, names)
     cells = source.frame.drop(columns=left_out)
@@ -106,7 +106,7 @@ def read(
     missing |= set(map(str.strip, missing_values.split(",")))
     kinds = {column: kind for column, kind in kinds.items() if column in cells}
     table, columns = recognise(path, cells, kinds, missing)
-    counts = [name for name in table if name.startswith("Unnamed: ") and _counts_rows(table[name])]
+    counts = [name for name in map(str, table) if name.startswith("Unnamed: ") and _counts_rows(table[name])]
     table, columns = table.drop(columns=counts), columns.drop(index=counts)
     table = table.dropna(how="all")
     if len(table) < min_rows:
@@ -191,9 +191,7 @@ def _split_names(text: str, columns: Sequence[str]) -> list[str]:
     """The parts between commas; as many of them together as make a name of a column."""
     parts, names = text.split(","), []
     while parts:
-        n = next(
-            (n for n in range(len(parts), 1, -1) if ",".join(parts[:n]).strip() in columns), 1
-        )
+        n = next((n for n in range(len(parts), 1, -1) if ",".join(parts[:n]).strip() in columns), 1)
         names.append(",".join(parts[:n]).strip())
         parts = parts[n:]
     return [name for name in names if name]
@@ -245,7 +243,8 @@ def _read_sheet(path: Path, content: bytes, sheet: str | None) -> Cells:
     filled = [name for name, cells in sheets.items() if cells.notna().any(axis=None)]
     if sheet not in filled and (sheet or len(filled) != 1):
         raise ValueError(
-            f"{path} must be given with the name of one of its sheets ({', '.join(filled) or 'all are empty'}), "
+            f"{path} must be given with the name of one of its sheets "
+            f"({', '.join(filled) or 'all are empty'}), "
             f"as in '{path.name}::{next(iter(filled), 'name')}', got {sheet or 'none'}"
         )
     name = sheet or filled[0]

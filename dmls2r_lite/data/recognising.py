@@ -31,8 +31,11 @@ def check_types(name: str, given: str | Mapping[str, str] | None, columns: Seque
         kinds = "|".join((*KINDS, *ORDERS))
         pairs = re.findall(rf"\s*(.+?)\s*=\s*({kinds})\s*(?:,|$)", given)
         rest = re.sub(rf"\s*(.+?)\s*=\s*({kinds})\s*(?:,|$)", "", given).strip()
-        named = [*pairs, *(map(str.strip, part.rpartition("=")[::2]) for part in rest.split(",") if part.strip())]
-        given = {column: kind for column, kind in named}
+        named = [
+            *pairs,
+            *(map(str.strip, part.rpartition("=")[::2]) for part in rest.split(",") if part.strip()),
+        ]
+        given = dict(named)
     given = dict(given or {})
     for column, kind in given.items():
         if kind not in (*KINDS, *ORDERS):
@@ -73,7 +76,8 @@ def recognise(
     known: dict[str, pd.Series] = {}
     columns: dict[str, Column] = {}
     rules: dict[str, tuple[str, str, bool]] = {}
-    for name in cells:
+    names = list(map(str, cells))
+    for name in names:
         series = cells[name]
         typed = None if _is_text(series) else _keep_type(path, name, series, kinds.get(name))
         if typed is not None:
@@ -90,16 +94,16 @@ def recognise(
         known[name] = _convert(column, marks)
         told = [column.rule, f"{', '.join(column.marks)} for missing"] if column.marks else [column.rule]
         rules[name] = (column.kind, "; ".join(told), column.guessed)
-    table = pd.DataFrame({name: known[name] for name in cells}, index=cells.index)
-    rows = [(*rules[name][:2], *_first_values(cells[name], table[name]), rules[name][2]) for name in cells]
-    index = pd.Index(list(cells), name="column")
+    table = pd.DataFrame({name: known[name] for name in names}, index=cells.index)
+    rows = [(*rules[name][:2], *_first_values(cells[name], table[name]), rules[name][2]) for name in names]
+    index = pd.Index(names, name="column")
     return table, pd.DataFrame(rows, index=index, columns=["taken_for", "rule", "written", "read", "guessed"])
 
 
 def _is_text(series: pd.Series) -> bool:
-    return types.is_string_dtype(series.dtype) and not isinstance(series.dtype, pd.CategoricalDtype) and (
-        series.dtype != object or series.map(type).eq(str).all()
-    )
+    if series.dtype == object:
+        return all(isinstance(value, str) for value in series)
+    return types.is_string_dtype(series.dtype) and not isinstance(series.dtype, pd.CategoricalDtype)
 
 
 def _as_texts(path: Path, name: str, series: pd.Series) -> pd.Series:
@@ -131,7 +135,9 @@ def _keep_type(
         values = series.astype(float)
         if np.isinf(values).any():
             row = int(np.flatnonzero(np.isinf(values))[0])
-            raise ValueError(f"{path}: column {name!r} must be finite, got {values.iloc[row]} in row {row + 1}")
+            raise ValueError(
+                f"{path}: column {name!r} must be finite, got {values.iloc[row]} in row {row + 1}"
+            )
         return values, ("number", "numbers, as in the file", False)
     if types.is_datetime64_any_dtype(series) and kind in (None, "date"):
         return without_zone(series), ("date", "dates, as in the file", False)

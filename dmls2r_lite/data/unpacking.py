@@ -12,14 +12,14 @@ import stat
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from zipfile import BadZipFile, ZipFile
 
 MAX_BYTES = 2**30  # of a file, and of what is unpacked from it
 _TOO_MUCH = "holds more than 1 GiB, which is too much for a table here"
 TEXTS = (".csv", ".tsv", ".txt", ".dat", ".data")
 SUFFIXES = (*TEXTS, ".parquet", ".xlsx")
-_OPENERS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
+_OPENERS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".gz": lambda file: gzip.GzipFile(fileobj=file),
     ".bz2": bz2.BZ2File,
     ".xz": lzma.LZMAFile,
@@ -33,7 +33,14 @@ _MAGIC = {
     rb"PAR1": "Parquet",
     rb"\xd0\xcf\x11\xe0": "old Excel",
 }
-_EXPECTED = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zip": "zip", ".xlsx": "zip", ".parquet": "Parquet"}
+_EXPECTED = {
+    ".gz": "gzip",
+    ".bz2": "bzip2",
+    ".xz": "xz",
+    ".zip": "zip",
+    ".xlsx": "zip",
+    ".parquet": "Parquet",
+}
 
 
 def unpack(path: Path) -> tuple[str, bytes]:
@@ -65,7 +72,15 @@ def unpack(path: Path) -> tuple[str, bytes]:
         if packed:
             stem, ending = os.path.splitext(name)
             return stem, _read_within_limit(path, _OPENERS[ending](io.BytesIO(content)))
-    except (BadZipFile, EOFError, zlib.error, lzma.LZMAError, OSError, NotImplementedError, RuntimeError) as error:
+    except (
+        BadZipFile,
+        EOFError,
+        zlib.error,
+        lzma.LZMAError,
+        OSError,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
         raise ValueError(f"{path} is damaged or cut off: {error}") from error
     return name, content
 

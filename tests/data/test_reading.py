@@ -282,7 +282,11 @@ class TestBadFiles:
                 "cannot be read as a table: ',' expected after '\"'",
             ),
             ("t.csv", "größe,n\n1,ä\n2,ö\n3,".encode() + b"\xe4\n", "is damaged or cut off at byte"),
-            ("t.csv", "a;b\n1.234;2,5\n2.345;4,5\n7.111;6,5\n", "'1.234' in column 'a' may have a decimal mark"),
+            (
+                "t.csv",
+                "a;b\n1.234;2,5\n2.345;4,5\n7.111;6,5\n",
+                "'1.234' in column 'a' may have a decimal mark",
+            ),
             ("t.csv", "a,b\n10 %,2\n20 %,4\n30 %,6\n", "has '10 %', '20 %', '30 %' \\(row 1\\)"),
             ("t.csv", "a,b\n€ 10,2\n€ 20,4\n€ 30,6\n", "has '€ 10', '€ 20', '€ 30' \\(row 1\\)"),
             ("t.csv", "a,b\n−1.5,2\n−2,4\n3,6\n", "has '−1.5', '−2' \\(row 1\\)"),
