@@ -289,7 +289,7 @@ def same_types(reading: Reading, columns: Iterable[object]) -> dict[str, str]:
     """The `column_types` by which another file is read as this one was."""
     types_ = {}
     for name in map(str, columns):
-        kind, rule = reading.columns.loc[name, ["taken_for", "rule"]]
+        kind, rule = map(str, reading.columns.loc[name, ["taken_for", "rule"]])
         order = re.match("dates, ((day|month) first)", rule)
         types_[name] = order[1] if order else {"truth": "category"}.get(kind, kind)
     return types_
