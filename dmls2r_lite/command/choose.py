@@ -148,10 +148,11 @@ def write_choice(
     finally:
         for file in unfinished:
             file.unlink(missing_ok=True)
-    distinct = described.loc[table.columns].query("kind == 'category'")["distinct"]
+    kept = described.loc[table.columns]
+    distinct = kept.query("kind == 'category'")["distinct"]
     many = [name for name, n_values in distinct.items() if n_values >= max(n, 5)]
     notices = [*tell_reading(reading), *tell_columns(described)]
-    notices += [text for topic, text in find_notices(table, y, described) if topic in ("codes", "total")]
+    notices += [text for topic, text in find_notices(table, y, kept) if topic in ("codes", "total")]
     if many:
         notices.append(
             f"{enumerate_names(many)}: as many values as rows to choose, which then differ in little else: "

@@ -241,7 +241,7 @@ def mark_missing(reading: Reading, missing_values: str, must_occur: bool = False
     ValueError
         If one is not.
     """
-    table = reading.table
+    table = reading.table.copy()
     for value in filter(None, map(str.strip, missing_values.split(","))):
         found = {column: _equals(table[column], value) for column in table}
         is_there = any(is_it.any() for is_it in found.values())

@@ -295,6 +295,14 @@ def test_nothing_is_changed_and_preprocessing_is_as_before():
     assert list(make_preprocessor(features).fit_transform(features)) == ["a", "b"]
 
 
+def test_what_was_read_stays_whole(load):
+    data = load("a,b,y 1,1,11 -999,1,19 3,1,31 4,1,42 5,1, 6,1,", missing_values="-999")
+    assert list(data.reading.table) == ["a", "b", "y"]
+    assert data.reading.cells["a"].tolist() == ["1", "-999", "3", "4", "5", "6"]
+    assert data.column_types == {"a": "number"}
+    assert (data.features["a"].isna().sum(), data.missing_values) == (1, "-999")
+
+
 def test_many_columns_take_no_time():
     rng = np.random.default_rng(0)
     features = pd.DataFrame(rng.normal(size=(100, 2000)).round(3)).rename(columns=str)
