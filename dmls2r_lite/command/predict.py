@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     help="A CSV file that does not exist yet.  [default: FILE_predictions.csv, in the current folder]",
 )
 def predict(model: Path, file: Path, output: Path | None) -> None:
-    """Add the estimates of MODEL to the rows of FILE, a CSV or Parquet table.
+    """Add the estimates of MODEL to the rows of FILE, a CSV, Excel or Parquet table.
 
     MODEL is a file of `save_model`. FILE must have the columns that it was trained with, in any order. All
     rows and columns are written, with the estimate as `prediction`, and as `low` and `high` the ends of an
@@ -73,11 +73,7 @@ def predict_file(model: Path, path: Path, output: Path | None = None) -> tuple[s
     clash = [name for name in estimates if name in cells]
     if clash:
         raise ValueError(f"{path} has a column named {clash[0]} already: rename it")
-    has_commas = any(
-        features[name].dtype.kind == "f" and cells[name].astype(str).str.contains(",", regex=False).any()
-        for name in map(str, features)
-        if stored.columns[name] == "number"
-    )
+    has_commas = reading.columns["rule"].str.contains("decimal comma").any()
     unfinished = output.with_name(f".unfinished-{os.getpid()}-{output.name}")
     try:
         cells.join(estimates).to_csv(
