@@ -66,15 +66,17 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         The two modes of `dmls2r_lite.miner.mine_positives_negatives`, or a function in its place.
     metric_loss : callable, optional
         ``metric_loss(batch)`` of a `dmls2r_lite.losses.MetricBatch`, in place of the ranked list loss.
+    metric_step : Step, optional
+        In place of all of step 2: a `dmls2r_lite.training.Step`, such as those of `dmls2r_lite.rivals.newer`.
     embedding : {"unit", "raw"}, default="unit"
         Whether codes are scaled to length 1 in the metric space.
     boundary, margin, temperature, weighting, weight_gradient
         See `dmls2r_lite.losses.ranked_list_loss`.
     device : str, default="auto"
         "auto" takes a CUDA device if there is one; else any name that PyTorch knows.
-    early_stopping : {"held_out", "leave_one_out"}, optional
+    early_stopping : {"held_out", "cross_validation", "leave_one_out"}, optional
         Choose how many epochs to train, up to `n_epochs`: by the mean absolute error on a fifth of the
-        labels left out of a training of its own, or on each label left out of one of its own (as many
+        labels left out of a training of its own, on each fifth in turn, or on each label in turn (as many
         trainings as labels). Then all labels are trained with for so many epochs.
     warm_start : bool, default=False
         Whether another `fit` goes on with the network and the scaling of the last one.
@@ -137,6 +139,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         k: int = 5,
         miner: MiningMode | Miner = "absolute",
         metric_loss: MetricLoss | None = None,
+        metric_step: Step | None = None,
         embedding: Literal["unit", "raw"] = "unit",
         boundary: float = 1.2,
         margin: float = 0.4,
@@ -144,7 +147,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         weighting: Literal["ranked_list", "literal"] = "ranked_list",
         weight_gradient: bool = False,
         device: str = "auto",
-        early_stopping: Literal["held_out", "leave_one_out"] | None = None,
+        early_stopping: Literal["held_out", "cross_validation", "leave_one_out"] | None = None,
         warm_start: bool = False,
         progress: bool = False,
         callback: Hook | None = None,
@@ -167,6 +170,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         self.k = k
         self.miner = miner
         self.metric_loss = metric_loss
+        self.metric_step = metric_step
         self.embedding = embedding
         self.boundary = boundary
         self.margin = margin
@@ -276,7 +280,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
             self.max_steps_per_epoch,
         )
         schedule = SCHEDULES[self.schedule] if isinstance(self.schedule, str) else self.schedule
-        return plan(schedule, self.n_epochs_, pairwise, metric)
+        return plan(schedule, self.n_epochs_, pairwise, self.metric_step or metric)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "networks_")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import joblib
@@ -22,6 +24,7 @@ from .base import SemiSupervisedRegressor, is_labeled, make_scaler, seeded_torch
 from .hooks import Hook, show_progress, watch
 from .model import LinearPairHead, SiameseNetwork, make_encoder
 from .parameters import ParameterError, check_not_above, check_rules
+from .probing import check_encoder_given, probe_encoder, probe_head
 from .training import TrainingSet, train_side_by_side
 
 if TYPE_CHECKING:
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
 
 ROWS_PER_BLOCK = 2**16
+MAX_VALUES = 2 * 10**7  # of the features of all folds that are fitted side by side: they are copied
 
 
 class RowsThroughNetworks(SemiSupervisedRegressor):
@@ -131,6 +135,18 @@ def fit_side_by_side(
     TypeError, ValueError
         As in `fit`, or if parameters or numbers of labels differ.
     """
+    if (X_validation is None) != (y_validation is None):
+        raise ValueError("X_validation and y_validation must be given together")
+    given = None if X_validation is None or y_validation is None else (X_validation, y_validation)
+    return _fit(models, training_sets, [given] * len(models))
+
+
+def _fit(
+    models: Sequence[DMLS2RRegressor],
+    training_sets: Sequence[tuple[ArrayLike, ArrayLike]],
+    validation: Sequence[tuple[ArrayLike, ArrayLike] | None],
+) -> list[DMLS2RRegressor]:
+    """`fit_side_by_side`, with samples to measure each model on."""
     if not len(models) == len(training_sets) > 0:
         raise ParameterError(
             f"models and training_sets must be as many, 1 or more, got {len(models)} and {len(training_sets)}"
@@ -143,12 +159,10 @@ def fit_side_by_side(
     if len(set(map(id, models))) < len(models) or len({type(model) for model in models}) > 1:
         raise ParameterError(f"models must be different ones of one class, got {list(models)}")
     if len(models) > 1 and first.early_stopping is not None:  # each trains for as long as it chooses
-        for model, one in zip(models, training_sets, strict=True):
-            fit_side_by_side([model], [one], X_validation, y_validation)
+        for model, one, samples in zip(models, training_sets, validation, strict=True):
+            _fit([model], [one], [samples])
         return list(models)
     checked = [_check(model, X, y) for model, (X, y) in zip(models, training_sets, strict=True)]
-    if (X_validation is None) != (y_validation is None):
-        raise ValueError("X_validation and y_validation must be given together")
     with ExitStack() as seeding:
         try:
             begun = [_begin(model, X, y, seeding) for model, (X, y) in zip(models, checked, strict=True)]
@@ -156,12 +170,13 @@ def fit_side_by_side(
             networks = [network for model in models for network in model.networks_]
             hooks: list[Hook] = [] if first.callback is None else [first.callback]
             hooks += [show_progress(len(steps) * len(networks))] if first.progress else []
-            if X_validation is not None and y_validation is not None:
-                watched = {
-                    id(network): _watch_error(model, X_validation, y_validation)
-                    for model in models
-                    for network in model.networks_
-                }
+            watched = {
+                id(network): _watch_error(model, *samples)
+                for model, samples in zip(models, validation, strict=True)
+                if samples is not None
+                for network in model.networks_
+            }
+            if watched:
                 hooks.insert(0, lambda network, row: watched[id(network)](network, row))
             histories = train_side_by_side(
                 networks,
@@ -187,8 +202,8 @@ def _is_same(value: Any, other: Any) -> bool:
     """Whether two parameters are equal; modules and callables that were copied are."""
     if value is other or type(value) is not type(other):
         return value is other
-    if isinstance(value, str | int | float | tuple | list):
-        return value == other
+    if isinstance(value, str | int | float | tuple | list) or is_dataclass(value):
+        return bool(value == other)
     if isinstance(value, nn.Module):
         weights = [list(module.state_dict().values()) for module in (value, other)]
         return repr(value) == repr(other) and all(map(torch.equal, *weights))
@@ -247,20 +262,27 @@ def _end(model: DMLS2RRegressor, X: np.ndarray, y: np.ndarray, histories: Sequen
 def _choose_n_epochs(model: DMLS2RRegressor, X: np.ndarray, y: np.ndarray) -> int:
     """Train without some labels, watch the error on them, and take the epoch where it is lowest."""
     labels = np.flatnonzero(is_labeled(y))
-    left_out = labels[:, None]
-    if model.early_stopping == "held_out":
+    n_folds = len(labels) if model.early_stopping == "leave_one_out" else min(len(labels), 5)
+    if n_folds < len(labels):
         seed = check_random_state(model.random_state).randint(2**31 - 1)
-        shuffled = np.random.default_rng(seed).permutation(labels)
-        left_out = shuffled[None, : max(1, len(labels) // 5)]
-    curves = []
-    for rows in left_out:
-        hidden = y.copy()
-        hidden[rows] = np.nan
-        one = clone(model).set_params(early_stopping=None, warm_start=False, callback=None, progress=False)
-        history = one.fit(X, hidden, X[rows], y[rows]).history_
-        by_network = ["network", "epoch"] if "network" in history else ["epoch"]
-        curves.append(history.groupby(by_network)["validation_mae"].last().groupby("epoch").mean())
-    model.validation_ = pd.concat(curves, axis=1).mean(axis=1)
+        labels = np.random.default_rng(seed).permutation(labels)
+    folds = sorted(np.array_split(labels, n_folds), key=len)
+    if model.early_stopping == "held_out":
+        folds = [labels[: max(1, len(labels) // 5)]]
+    alone = {"early_stopping": None, "warm_start": False, "callback": None, "progress": False}
+    at_once, curves = max(1, MAX_VALUES // X.size), []
+    for _, alike in itertools.groupby(folds, len):  # networks side by side have as many labels
+        left_out = list(alike)
+        for start in range(0, len(left_out), at_once):
+            part = left_out[start : start + at_once]
+            hidden = [(X, np.where(np.isin(np.arange(len(y)), fold), np.nan, y.T).T) for fold in part]
+            models = [clone(model).set_params(**alone) for _ in part]
+            _fit(models, hidden, [(X[fold], y[fold]) for fold in part])
+            for one, fold in zip(models, part, strict=True):
+                by_network = ["network", "epoch"] if "network" in one.history_ else ["epoch"]
+                of_each = one.history_.groupby(by_network)["validation_mae"].last()
+                curves.append(of_each.groupby("epoch").mean() * len(fold))
+    model.validation_ = pd.concat(curves, axis=1).sum(axis=1) / sum(map(len, folds))
     return int(model.validation_.idxmin())
 
 
@@ -304,7 +326,7 @@ def _check(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarr
             f"n_networks must stay {len(model.networks_)} for a warm start, got {model.n_networks}"
         )
     model._device = _find_device(model.device)
-    if _mines(model):
+    if _mines(model) and model.metric_step is None:
         check_not_above("k", model.k, model.n_unlabeled_, "the number of unlabeled samples")
     if model.early_stopping is not None and model.n_labeled_ < 3:
         raise ParameterError(f"early_stopping needs 3 labels or more, got {model.n_labeled_}")
@@ -331,73 +353,6 @@ def _watch_error(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> Hook:
     y = column_or_1d(y) if model._y_labeled.ndim == 1 else y
     check_consistent_length(X, y)
     return watch(lambda network: float(np.abs(model._predict(X, [network]) - y).mean()))
-
-
-def check_encoder_given(encoder: nn.Module | None, X: np.ndarray) -> None:
-    """Raise ParameterError if samples are no rows, which only an encoder of one's own can take."""
-    if X.ndim > 2 and encoder is None:
-        raise ParameterError(f"encoder must be given for samples of shape {X.shape[1:]}, got None")
-
-
-def probe_encoder(encoder: nn.Module, x: Tensor) -> Tensor:
-    """Codes of two samples, or an error that says what is wrong with an encoder of one's own.
-
-    Raises
-    ------
-    ParameterError
-        If it fails, or gives anything but a row of floating point numbers for each sample.
-    """
-    if any(weight.is_meta for weight in encoder.parameters()):
-        raise ParameterError("encoder must hold its weights, got one whose weights are on the meta device")
-    wanted = (
-        f"encoder must map {len(x)} samples of shape {tuple(x.shape[1:])} to a tensor ({len(x)}, n_codes)"
-    )
-    try:
-        with torch.no_grad():
-            z = encoder.eval()(x)
-    except Exception as error:  # another's code may raise anything
-        raise ParameterError(f"{wanted}, got {type(error).__name__}: {error}") from error
-    _check_kind(wanted, z, x, lambda shape: len(shape) == 2 and shape[0] == len(x))
-    return z
-
-
-def probe_head(network: SiameseNetwork, z: Tensor, target_shape: tuple[int, ...]) -> None:
-    """Do the same for a head, with those codes: it must give a difference of targets for each pair.
-
-    Raises
-    ------
-    ParameterError
-        If it does not, or if its `scores` do not add up to what it gives.
-    """
-    shape = (len(z), *target_shape)
-    wanted = f"head must map two batches of codes {tuple(z.shape)} to a tensor {shape}"
-    try:
-        with torch.no_grad():
-            d = network.head.eval()(z, z.flip(0))
-            _check_kind(wanted, d, z, lambda found: found == shape)
-            if not network.is_separable:
-                return
-            wanted = "head must have a method scores with head(z_i, z_j) == g_i + h_j, or none"
-            g, h = network.head.scores(z)
-            total = g + h.flip(0)
-    except ParameterError:
-        raise
-    except Exception as error:
-        raise ParameterError(f"{wanted}, got {type(error).__name__}: {error}") from error
-    if total.shape != d.shape or not torch.allclose(total, d, rtol=1e-3, atol=1e-4):
-        raise ParameterError(f"{wanted}, got {total.tolist()} in place of {d.tolist()}")
-
-
-def _check_kind(wanted: str, result: object, x: Tensor, fits: Callable[[tuple[int, ...]], bool]) -> None:
-    """Raise ParameterError unless a result is a tensor of a shape that fits, like x."""
-    if not isinstance(result, Tensor):
-        raise ParameterError(f"{wanted}, got {type(result).__name__}")
-    if not fits(tuple(result.shape)):
-        raise ParameterError(f"{wanted}, got shape {tuple(result.shape)}")
-    if result.dtype != x.dtype or result.device != x.device:
-        raise ParameterError(
-            f"{wanted}, like its input {x.dtype} on {x.device}, got {result.dtype} on {result.device}"
-        )
 
 
 def as_columns(X: np.ndarray) -> np.ndarray:

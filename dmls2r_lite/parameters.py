@@ -122,7 +122,7 @@ RULES: dict[str, Rule] = {
     "anchor_batch_size": COUNT.or_none(),
     "batch_size": COUNT,
     "max_steps_per_epoch": COUNT,
-    "early_stopping": choice(None, "held_out", "leave_one_out"),
+    "early_stopping": choice(None, "held_out", "cross_validation", "leave_one_out"),
     "warm_start": choice(False, True),
     "callback": CALLABLE,
     # mining and its loss
@@ -130,12 +130,25 @@ RULES: dict[str, Rule] = {
     "miner": choice("absolute", "signed").or_else("", callable),
     "mining_mode": choice("absolute", "signed"),
     "metric_loss": CALLABLE,
+    "metric_step": Rule(
+        "a step with the name 'metric', batches and loss, or None",
+        lambda step: step is None
+        or (getattr(step, "name", None) == "metric"
+            and not isinstance(step, type)
+            and all(callable(getattr(step, part, None)) for part in ("batches", "loss"))),
+    ),
     "embedding": choice("unit", "raw"),
     "boundary": ABOVE_ZERO,
     "margin": ABOVE_ZERO,
     "temperature": number("a finite number", lambda value: True),
     "weighting": choice("ranked_list", "literal"),
     "weight_gradient": choice(False, True),
+    # newer losses
+    "mixed_loss": Rule("callable", callable),
+    "weight": ABOVE_ZERO,
+    "n_rows": COUNT,
+    "n_peers": count(2),
+    "noise": number("a finite number of 0 or more", lambda value: value >= 0),
     # few labels
     "sharpness": number("a finite number of 0 or more", lambda value: value >= 0),
     "coverage": number("a number above 0 and below 1", lambda value: 0 < value < 1),

@@ -63,7 +63,8 @@ class Orders(NamedTuple):
 class Step(Protocol):
     """One kind of epoch."""
 
-    name: ClassVar[str]
+    name: ClassVar[str]  # "pairwise", "metric" or "joint"
+    stacks: ClassVar[bool]  # whether `loss` knows networks side by side; may be left out
 
     def batches(
         self, network: SiameseNetwork, data: TrainingSet, orders: Orders
@@ -87,6 +88,7 @@ class PairwiseStep:
     """
 
     name: ClassVar[str] = "pairwise"
+    stacks: ClassVar[bool] = True
     batch_size: int | None = 32
     max_steps: int = 100
 
@@ -128,6 +130,7 @@ class MetricStep:
     """
 
     name: ClassVar[str] = "metric"
+    stacks: ClassVar[bool] = True
     k: int = 5
     mine: Miner = mine
     metric_loss: MetricLoss = field(default_factory=RankedListLoss)
@@ -180,6 +183,7 @@ class JointStep:
     """The sum of both losses in every gradient step; mined once an epoch."""
 
     name: ClassVar[str] = "joint"
+    stacks: ClassVar[bool] = True
     pairwise: PairwiseStep = PairwiseStep()
     metric: MetricStep = field(default_factory=MetricStep)
 
@@ -306,8 +310,8 @@ def train_side_by_side(
         The history of each network. `seconds` are its share.
     """
     steps, orders = list(steps), [Orders.from_seed(seed) for seed in seeds]
-    ours = all(type(step) in (PairwiseStep, MetricStep, JointStep) for step in steps)
-    team = SideBySide(networks, data, orders, rng_states, may_stack=ours)
+    may_stack = all(vars(type(step)).get("stacks") for step in steps)  # a subclass says so for itself
+    team = SideBySide(networks, data, orders, rng_states, may_stack)
     adam = make_adam(team.parameters(), learning_rate)
     own = make_adam(team.encoder_parameters(), learning_rate) if optimizer_state == "separate" else adam
     hooks = (refuse_divergence(learning_rate), *hooks)
@@ -339,18 +343,18 @@ def plan(
     schedule: Schedule,
     n_epochs: int,
     pairwise: PairwiseStep = PairwiseStep(),
-    metric: MetricStep = MetricStep(),
+    metric: Step = MetricStep(),
 ) -> list[Step]:
-    """The steps of a schedule, in order.
+    """The steps of a schedule, in order. Only a `MetricStep` can be part of joint ones.
 
     Raises
     ------
     ValueError
         If the schedule gives no steps or unknown ones.
     """
-    known: dict[str, Step] = {
-        "pairwise": pairwise, "metric": metric, "joint": JointStep(pairwise=pairwise, metric=metric)
-    }  # fmt: skip
+    known: dict[str, Step] = {"pairwise": pairwise, "metric": metric}
+    if isinstance(metric, MetricStep):
+        known["joint"] = JointStep(pairwise=pairwise, metric=metric)
     names = list(schedule(n_epochs))
     if not names or not set(names) <= set(known):
         raise ValueError(f"schedule must give one or more of {', '.join(map(repr, known))}, got {names}")

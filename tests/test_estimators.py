@@ -694,7 +694,7 @@ class TestErrors:
             ("embedding", "norm", "'unit', 'raw'"),
             ("weighting", "equal", "'ranked_list', 'literal'"),
             ("weight_gradient", "yes", "False, True"),
-            ("early_stopping", "yes", "None, 'held_out', 'leave_one_out'"),
+            ("early_stopping", "yes", "None, 'held_out', 'cross_validation', 'leave_one_out'"),
             ("warm_start", "yes", "False, True"),
             ("device", "nonsense", "'auto' or one that PyTorch can use"),
             ("device", None, "'auto' or one that PyTorch can use"),
@@ -942,6 +942,22 @@ class TestEarlyStopping:
         assert len(curves) == 15
         assert_allclose(model.validation_, np.mean(curves, axis=0))
         assert model.n_epochs_ == np.mean(curves, axis=0).argmin() + 1
+
+    def test_cross_validation_by_hand(self, split):
+        """Five fifths of 13 labels: 3, 3, 3, 2, 2, each row counting once."""
+        X, y = split.X_train, split.y_train.copy()
+        y.iloc[:2] = np.nan
+        model = small(n_epochs=3, early_stopping="cross_validation").fit(X, y)
+        labels = np.flatnonzero(y.notna())
+        seed = np.random.RandomState(small().random_state).randint(2**31 - 1)
+        total = np.zeros(3)
+        for fold in np.array_split(np.random.default_rng(seed).permutation(labels), 5):
+            hidden = y.copy()
+            hidden.iloc[fold] = np.nan
+            history = small(n_epochs=3).fit(X, hidden, X.iloc[fold], y.iloc[fold]).history_
+            total += len(fold) * history.query("step == 'metric'")["validation_mae"].to_numpy()
+        assert_allclose(model.validation_, total / 13)
+        assert model.n_epochs_ == total.argmin() + 1
 
     def test_too_few_labels(self, split):
         y = split.y_train.copy()

@@ -15,7 +15,15 @@ import dmls2r_lite
 
 ROOT = Path(dmls2r_lite.__file__).parent
 THE_METHOD = ("model", "losses", "miner", "schedules", "training", "estimators")
-METHOD = {*THE_METHOD, "scale", "hooks", "stacking", "fitting", "interop"}  # and what lies beside its files
+METHOD = {
+    *THE_METHOD,
+    "scale",
+    "hooks",
+    "stacking",
+    "fitting",
+    "probing",
+    "interop",
+}  # and what lies beside its files
 TO_READ_FIRST = (*THE_METHOD, "fitting")
 ALLOWED = {  # what may import what besides itself, at any time
     "base": set(),

@@ -172,10 +172,11 @@ class ManyValues(click.Command):
 @main.command(cls=ManyValues)
 @click.option(
     "--study",
-    type=click.Choice(["paper", "few-labels"]),
+    type=click.Choice(["paper", "few-labels", "newer-losses"]),
     default="paper",
     show_default=True,
-    help="The paper's tables with their controls, or what choosing rows, averaging and intervals are worth.",
+    help="The paper's tables with their controls; what choosing rows, averaging and intervals are worth; or "
+    "newer losses in place of step 2.",
 )
 @click.option(
     "--datasets",
@@ -222,7 +223,7 @@ def benchmark(
     """Run every method on the same splits and add a row per trial to a table in the output folder.
 
     It may be stopped at any moment: the same command does the rest. `dmls2r tables` shows the results of
-    the study of the paper, notebooks 09 and 10 those of few labels that come with the package.
+    the study of the paper; notebooks 09 to 11 those of the other studies that come with the package.
     """
     from ..parameters import check_rules
     from ..study.benchmark import run_benchmark
@@ -239,6 +240,10 @@ def benchmark(
         from ..practice.trials import run_few_labels
 
         run_study, table = run_few_labels, "few_labels.csv"
+    elif study == "newer-losses":
+        from ..study.newer import run_newer_losses
+
+        run_study, table = run_newer_losses, "newer_losses.csv"
     progress = _or_fail(partial(run_study, output, **options))
     to_do = next(progress)
     click.echo(f"{to_do} trials to do, into {output / table}")

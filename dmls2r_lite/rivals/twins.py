@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from ..base import SemiSupervisedRegressor, is_labeled, seeded_torch
-from ..fitting import as_columns, check_encoder_given, probe_encoder
+from ..fitting import as_columns
 from ..losses import pairs_from_numbers
 from ..model import make_encoder
+from ..probing import check_encoder_given, probe_encoder
 from .batches import BatchTrainedRegressor, Training
 
 PAIRS_PER_BLOCK = 2**16

@@ -20,7 +20,7 @@ from joblib import Parallel
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 TIME_PATTERN = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 PACKAGES = ("dmls2r-lite", "numpy", "scikit-learn", "torch")
-TEXTS = ("dataset", "method", "choice", "versions", "finished")  # the other columns are numbers
+TEXTS = ("dataset", "method", "choice", "rows", "versions", "finished")  # the other columns are numbers
 
 
 @dataclass(frozen=True)

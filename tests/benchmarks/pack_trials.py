@@ -15,9 +15,14 @@ import pandas as pd
 
 from dmls2r_lite.practice.trials import FEW_LABELS, few_label_methods
 from dmls2r_lite.study.benchmark import TRIALS, all_methods
+from dmls2r_lite.study.newer import NEWER_LOSSES, newer_methods
 from dmls2r_lite.study.tables import TIME
 
-STUDIES = {"paper": (TRIALS, all_methods), "few-labels": (FEW_LABELS, few_label_methods)}
+STUDIES = {
+    "paper": (TRIALS, all_methods),
+    "few-labels": (FEW_LABELS, few_label_methods),
+    "newer-losses": (NEWER_LOSSES, newer_methods),
+}
 DATASETS = Path(__file__).parents[2] / "dmls2r_lite" / "study" / "results"
 
 
@@ -27,7 +32,7 @@ DATASETS = Path(__file__).parents[2] / "dmls2r_lite" / "study" / "results"
 @click.option("--command", default="dmls2r benchmark", show_default=True, help="That made them.")
 @click.option("--minutes", type=int, help="If it did not run alone, or in parts.")
 def main(results: Path, study: str, command: str, minutes: int | None) -> None:
-    """Write trials.csv.gz and trials.json, or those of few labels, into the package."""
+    """Write trials.csv.gz and trials.json, or those of another study, into the package."""
     table, methods = STUDIES[study]
     trials = table.read(results)
     (versions,) = trials["versions"].unique()

@@ -27,8 +27,10 @@ from dmls2r_lite.practice.choosing import (
 )
 from dmls2r_lite.practice.errors import correct_for_choice
 from dmls2r_lite.practice.intervals import ConformalRegressor
+from dmls2r_lite.rivals import newer
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import contrastive_loss
+from dmls2r_lite.rivals.placebos import shuffle_columns
 from dmls2r_lite.rivals.plain import plain_models
 from dmls2r_lite.scale import mine_from_scores, pairwise_similarity_loss_all_pairs
 from dmls2r_lite.schedules import alternate
@@ -64,7 +66,7 @@ def hand_built(number):
     )
 
 
-@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "05", "06", "08", "09", "10"])
+@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "05", "06", "08", "09", "10", "11"])
 def test_notebook_builds_by_hand(number):
     built = vars(hand_built(number))
     assert built
@@ -436,3 +438,30 @@ def test_intervals(seed: int, model: str) -> None:
     for coverage in (0.6, 0.8, 0.9):
         bounds = by_hand.cv_plus(low, high, coverage)
         np.testing.assert_allclose(bounds, of_package.predict_interval(X_new, coverage))
+
+
+@seeds
+def test_newer_losses(seed: int) -> None:
+    by_hand = hand_built("11")
+    torch.manual_seed(seed)
+    n = 3 + seed
+    targets = normal(n).round(decimals=seed % 3)  # also rows that are equally far
+    codes, differences = normal(n, 3), normal(n, n)
+    for ours, theirs in (
+        (by_hand.rank_n_contrast, newer.rank_n_contrast_loss),
+        (by_hand.log_ratio, newer.log_ratio_loss),
+    ):
+        assert_same_values_and_gradients(
+            lambda z, loss=ours: loss(z, targets), lambda z, loss=theirs: loss(z, targets), codes.clone()
+        )
+    assert_same_values_and_gradients(
+        by_hand.loop_consistency,
+        lambda d: newer.loop_consistency_loss(newer.MixedBatch(codes, codes, d, targets)),
+        differences,
+    )
+    torch.testing.assert_close(
+        by_hand.barycentric_weights(codes[0], codes[1:]),
+        newer.barycentric_weights(codes[:1], codes[None, 1:])[0],
+    )
+    X = np.random.default_rng(seed).normal(size=(20, n))
+    np.testing.assert_array_equal(by_hand.shuffle(X, seed), shuffle_columns(pd.DataFrame(X), seed))
