@@ -425,6 +425,7 @@ class TestHeaders:
                 "3 lines that start",
             ),
             ("#a,b,y\n1,2,3\n4,5,6\n7,8,9\n", ["a", "b", "y"], ""),
+            ("#a|b, c|y\nu, v|x|3\nu|x|6\nu|x|9\n", ["a", "b, c", "y"], ""),
             ("# logger\n# a,b,y\n1,2,3\n4,5,6\n7,8,9\n", ["a", "b", "y"], "the first line, which"),
         ],
     )
