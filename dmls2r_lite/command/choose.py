@@ -45,7 +45,7 @@ MAX_NUMBERS = 50  # chosen rows that have their rank written beside them
 def choose(
     file: Path, n: int, given: tuple[tuple[str, str], ...], targets: Path | None, output: Path | None
 ) -> None:
-    """Choose the rows of FILE, a CSV or Parquet table, to label next, and write them down in order.
+    """Choose the rows of FILE, a CSV, Excel or Parquet table, to label next, and write them down in order.
 
     No row needs a label. Those are chosen that say most about all others, or about the rows of --targets.
     A picture of them is written beside the table.

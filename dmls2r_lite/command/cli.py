@@ -129,7 +129,7 @@ def run(
 ) -> None:
     """Run all numbered notebooks for each DATASET: a name (see `dmls2r datasets`) or a file.
 
-    A file is a CSV or Parquet table; -p target COLUMN says what to estimate. Without any DATASET
+    A file is a CSV, Excel or Parquet table; -p target COLUMN says what to estimate. Without any DATASET
     they run for boston.
     """
     from .runner import run_jobs

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 )
 @click.option("--clip", is_flag=True, help="Move estimates beyond the range of the labels to its ends.")
 def predict(model: Path, file: Path, output: Path | None, clip: bool) -> None:
-    """Add the estimates of MODEL to the rows of FILE, a CSV or Parquet table.
+    """Add the estimates of MODEL to the rows of FILE, a CSV, Excel or Parquet table.
 
     MODEL is a file of `save_model`. FILE must have the columns that it was trained with, in any order. All
     rows and columns are written, with the estimate as `prediction`, and as `low` and `high` the ends of an
@@ -84,11 +84,7 @@ def predict_file(
     clash = [name for name in estimates if name in cells]
     if clash:
         raise ValueError(f"{path} has a column named {clash[0]} already: rename it")
-    has_commas = any(
-        features[name].dtype.kind == "f" and cells[name].astype(str).str.contains(",", regex=False).any()
-        for name in map(str, features)
-        if stored.columns[name] == "number"
-    )
+    has_commas = reading.columns["rule"].str.contains("decimal comma").any()
     unfinished = output.with_name(f".unfinished-{os.getpid()}-{output.name}")
     try:
         cells.join(estimates).to_csv(

@@ -166,6 +166,7 @@ class Column:
             self._find_dates()
         elif self.kind == "number" and all(map(is_number, self.texts)):
             self._find_shapes()
+            self.rule = "numbers, as column_types says"
         else:
             fits = {
                 "number": is_number,

@@ -84,9 +84,7 @@ def check_names(path: Path, names: Sequence[str]) -> None:
     given = [name for name in names if name]
     numbers = [name for name in given if is_number(name)]
     repeated = sorted({name for name in given if given.count(name) > 1})
-    values = [
-        float(number.replace(",", ".")) for number in numbers if number.count(",") + number.count(".") < 2
-    ]
+    values = [float(number) for number in numbers if re.fullmatch(r"\d+(\.\d+)?", number)]
     steps = np.diff(values)
     is_scale = (
         len(values) > 2 and steps[0] != 0 and np.allclose(steps, steps[0], rtol=1e-3)
@@ -133,15 +131,19 @@ def _find_start(text: str) -> tuple[int, str | None, list[str]]:
     n_comments = len(comments)
     if not any(comments) or n_comments == len(head):
         return 0, None, []
-    below = head[n_comments]
-    cells = re.split(r"[,;\t| ]+", below)
     last = next(line for line in reversed(comments) if line.strip())
-    if any(map(is_number, cells)) and len(re.split(r"[,;\t|]", last)) == len(re.split(r"[,;\t|]", below)):
+    below, *more = [line for line in head[n_comments:] if line.strip()] or [""]
+    alike = any(last.count(separator) == below.count(separator) > 0 for separator in ",;\t|")
+    if alike and (_has_numbers(below) or not (more and _has_numbers(more[0]))):
         n_comments = head.index(last)  # the last of them holds the names
         if not any(head[:n_comments]):
             return 0, None, []
     lines = f"{n_comments} lines that start" if n_comments > 1 else "the first line, which starts"
     return n_comments, None, [f"{lines} with # {'are' if n_comments > 1 else 'is'} left out"]
+
+
+def _has_numbers(line: str) -> bool:
+    return any(is_number(cell.strip('"')) for cell in re.split(r"[,;\t| ]+", line))
 
 
 def _split(line_or_lines: Sequence[str], separator: str, quote: str) -> list[list[str]]:

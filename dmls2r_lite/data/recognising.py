@@ -230,8 +230,21 @@ def _to_numbers(column: Column, marks: Marks) -> pd.Series:
         said.append(f"{marks.thousands!r} between thousands")
     if not is_ascii:
         said.append("digits of another script")
+    if len(set(values)) < len(values) and (same := _written_twice(column.texts, values)):
+        said.append(f"{same[0]} is the same as {same[1]} (assumed: no codes)")
+        column.guessed = "column_types" not in column.rule
     column.rule = ", ".join(said)
     return column.spread(values, float)
+
+
+def _written_twice(texts: Sequence[str], values: np.ndarray) -> tuple[str, str] | None:
+    """Two texts of one number, the longer with two decimals or more, which end in zeros: 2.10 and 2.1."""
+    first: dict[float, str] = {}
+    for text, value in zip(texts, values, strict=True):
+        short, long = sorted((first.setdefault(value, text), text), key=len)
+        if re.fullmatch(r".*[.,]\d+0", long) and re.search(r"[.,]\d", short) and len(short) < len(long):
+            return long, short
+    return None
 
 
 def _first_values(cells: pd.Series, read: pd.Series) -> tuple[str, str]:

@@ -132,6 +132,14 @@ def test_decimal_commas(model, table):
     assert written["size"][0] == str(table["size"][0]).replace(".", ",")
 
 
+def test_thousands_are_no_decimal_commas(model, table):
+    _, expected = run(model, table.assign(size=1000 * table["size"]))
+    os.remove("new_predictions.csv")
+    _, written = run(model, table.assign(size=[f"{1000 * value:,.1f}" for value in table["size"]]))
+    np.testing.assert_allclose(written["prediction"].astype(float), expected["prediction"].astype(float))
+    assert written["size"][0] == f"{1000 * table['size'][0]:,.1f}"
+
+
 def test_order_of_day_and_month_is_told(model, table):
     dates = pd.to_datetime(table["day"]).dt.strftime("%d/%m/%Y")
     result, _ = run(model, table.assign(day="03/02/2024"))

@@ -227,7 +227,9 @@ def are_equal(read_as: pd.Series, meant: list) -> bool:
     known = [value for value in meant if value is not None]
     got = read_as.dropna().tolist()
     if all(isinstance(value, str) for value in known) and read_as.dtype.kind == "f":
-        return all(f"{value:.15g}" == text.strip() for value, text in zip(got, known, strict=True))
+        decimals = {len(text.strip().partition(".")[2]) for text in known}  # as a number format writes them
+        formats = [".15g"] if len(decimals) > 1 else [f".{n}f" for n in decimals]
+        return all(f"{value:{formats[0]}}" == text.strip() for value, text in zip(got, known, strict=True))
     if any(isinstance(value, bool) for value in known):
         return [str(value) for value in got] == [str(value) for value in known]
     return all(same(a, b) for a, b in zip(got, known, strict=True))

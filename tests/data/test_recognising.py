@@ -123,6 +123,12 @@ class TestNumbers:
     def test_decimals_are_no_codes(self, write, values):
         assert read(write(column(*values))).table["a"].tolist() == [*map(float, values)]
 
+    def test_one_number_written_twice_is_told(self, write):
+        reading = read(write(column("1.5", "1.50", "2.25", "3.75")))
+        assert reading.columns["rule"]["a"] == "numbers, 1.50 is the same as 1.5 (assumed: no codes)"
+        assert reading.columns["guessed"]["a"]
+        assert not read(write(column("5", "5.0", "5.00", "6"))).columns["guessed"]["a"]
+
     def test_decimals_are_hardly_ever_taken_for_codes(self):
         rng = np.random.default_rng(0)
         wrong = 0
@@ -419,6 +425,7 @@ class TestHeaders:
                 "3 lines that start",
             ),
             ("#a,b,y\n1,2,3\n4,5,6\n7,8,9\n", ["a", "b", "y"], ""),
+            ("#a|b, c|y\nu, v|x|3\nu|x|6\nu|x|9\n", ["a", "b, c", "y"], ""),
             ("# logger\n# a,b,y\n1,2,3\n4,5,6\n7,8,9\n", ["a", "b", "y"], "the first line, which"),
         ],
     )
