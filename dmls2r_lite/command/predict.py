@@ -12,6 +12,7 @@ import click
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..data.reading import Reading
     from ..practice.storing import StoredModel
 
 
@@ -69,6 +70,7 @@ def predict_file(
     ValueError
         If a file is not what it should be.
     """
+    from ..data.datasets import tell_reading
     from ..data.reading import table_name
     from ..practice.storing import load_model
 
@@ -78,7 +80,8 @@ def predict_file(
     if output.exists():
         raise FileExistsError(f"{output} exists: move it, or name another file with --output")
     stored = load_model(model)
-    cells, features, doubts = _read(path, stored)
+    reading, features = _read(path, stored)
+    cells = reading.cells
     estimates = _estimate(stored, features)
     n_beyond = _clip(estimates, stored, clip)
     clash = [name for name in estimates if name in cells]
@@ -97,13 +100,13 @@ def predict_file(
     return (
         f"{output}: {n_rows} of {path.name} with estimates",
         str(stored.card),
-        [*doubts, *_notices(stored, cells, features), *_tell_beyond(n_beyond, stored, clip)],
+        [*tell_reading(reading), *_notices(stored, cells, features), *_tell_beyond(n_beyond, stored, clip)],
     )
 
 
-def _read(path: Path, stored: StoredModel) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
-    """All cells of a file as they are written, what the model needs of them, and what was guessed."""
-    from ..data.datasets import mark_missing, tell_reading
+def _read(path: Path, stored: StoredModel) -> tuple[Reading, pd.DataFrame]:
+    """What is in a file, and what the model needs of it, with a row for each of its rows."""
+    from ..data.datasets import mark_missing
     from ..data.noticing import enumerate_names
     from ..data.reading import read, read_cells
 
@@ -125,7 +128,7 @@ def _read(path: Path, stored: StoredModel) -> tuple[pd.DataFrame, pd.DataFrame, 
     except ValueError as error:
         raise ValueError(str(error).replace("as column_types says", "as in training")) from error
     table = mark_missing(reading, stored.missing_values).reindex(cells.index)
-    return cells, table[list(stored.columns)], tell_reading(reading)
+    return reading, table[list(stored.columns)]
 
 
 def _estimate(stored: StoredModel, features: pd.DataFrame) -> pd.DataFrame:
