@@ -70,7 +70,7 @@ def recommend(folder: Path, results: dict[str, Any]) -> list[str]:
         sign = "->" if model["method"] == results["recommended"] else ""
         error, margin = (f"{float(model[name]):.4g}" for name in ("expected", "plus_minus"))
         rows.append((sign, model["method"], error, margin, f"{float(model['held']):.0%}"))
-    beyond = results.get("beyond_labels", 0)
+    beyond = int(models[0].get("beyond_labels") or 0)
     clip = "-p clip true would move them to its ends"
     return [
         *align(rows),
