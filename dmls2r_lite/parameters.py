@@ -163,6 +163,7 @@ RULES: dict[str, Rule] = {
     "coverage": number("a number above 0 and below 1", lambda value: 0 < value < 1),
     "normalizer": choice(None, "spread", "metric"),
     "chosen": choice(False, True),
+    "clip": choice(False, True),
     # rivals
     "n_neighbors": COUNT,
     "similar_targets": SHARE,
@@ -215,7 +216,8 @@ def shown(value: object) -> str:
     return text if len(text) <= 200 else f"{text[:200]}..."
 
 
-def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """What follows in a message the name that is not known: the one that is most like it, if there is one."""
-    close = difflib.get_close_matches(str(name)[:100], list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+def did_you_mean(given: object, known: Iterable[object]) -> str:
+    """The end of a message on an unknown name: the known one that is most like it, if there is any."""
+    names = {str(name).casefold(): str(name) for name in known}
+    found = difflib.get_close_matches(str(given).casefold()[:100], names, n=1)
+    return f"; did you mean {names[found[0]]}?" if found else ""

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .options import merge_given
+
 # Heavy imports are inside the functions that need them, so that `dmls2r --help` is fast.
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from ..data.reading import Reading
 
 MAX_POINTS = 5000  # other rows in the picture
 MAX_NUMBERS = 50  # chosen rows that have their rank written beside them
@@ -28,8 +32,8 @@ MAX_NUMBERS = 50  # chosen rows that have their rank written beside them
     nargs=2,
     multiple=True,
     metavar="NAME VALUE",
-    help="-p target COLUMN: rows with a value there are labeled. -p drop_columns A,B: these do not count, "
-    "nor does -p groups COLUMN.",
+    help="-p target COLUMN: rows with a value there are labeled. -p drop_columns A: it does not count, nor "
+    "does -p groups COLUMN. -p column_types A=category and -p missing_values -999 say how to read it.",
 )
 @click.option("--targets", type=click.Path(path_type=Path), help="A table of the rows to estimate, if known.")
 @click.option(
@@ -40,26 +44,17 @@ MAX_NUMBERS = 50  # chosen rows that have their rank written beside them
 def choose(
     file: Path, n: int, given: tuple[tuple[str, str], ...], targets: Path | None, output: Path | None
 ) -> None:
-    """Choose the rows of FILE, a CSV or Parquet table, to label next, and write them down in order.
+    """Choose the rows of FILE, a CSV, Excel or Parquet table, to label next, and write them down in order.
 
     No row needs a label. Those are chosen that say most about all others, or about the rows of --targets.
     A picture of them is written beside the table.
     """
-    from ..parameters import did_you_mean
-
-    parameters = dict(given)
-    unknown = parameters.keys() - {"target", "drop_columns", "groups"}
-    if unknown:
-        raise click.ClickException(
-            f"unknown parameter {', '.join(sorted(unknown))}; known are target, drop_columns, groups"
-            f"{did_you_mean(min(unknown), ['target', 'drop_columns', 'groups'])}"
-        )
-    if len(parameters) < len(given):
-        raise click.ClickException("give each parameter once; drop_columns takes several names: A,B")
-    left_out = [name.strip() for name in parameters.get("drop_columns", "").split(",") if name.strip()]
-    left_out += [parameters["groups"]] if "groups" in parameters else []
+    parameters = merge_given(given, ("target", "drop_columns", "groups", "column_types", "missing_values"))
+    left_out = [parameters[name] for name in ("drop_columns", "groups") if name in parameters]
+    parameters["drop_columns"] = ", ".join(left_out)
+    parameters.pop("groups", None)
     try:
-        written, picture, notices = write_choice(file, n, parameters.get("target"), left_out, targets, output)
+        written, picture, notices = write_choice(file, n, targets=targets, output=output, **parameters)
     except (OSError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     for notice in notices:
@@ -71,9 +66,11 @@ def write_choice(
     path: Path,
     n: int,
     target: str | None = None,
-    drop_columns: Sequence[str] = (),
+    drop_columns: str | Sequence[str] = (),
     targets: Path | None = None,
     output: Path | None = None,
+    column_types: str | None = None,
+    missing_values: str = "",
 ) -> tuple[Path, Path, list[str]]:
     """Choose rows of a file to label and write them into another one, with a picture beside it.
 
@@ -85,12 +82,14 @@ def write_choice(
         How many rows to choose.
     target : str, optional
         Column of labels: rows with a value are labeled already, and never chosen.
-    drop_columns : sequence of str, default=()
+    drop_columns : str or sequence of str, default=()
         Columns that do not count.
     targets : Path, optional
         Of a table with the rows to estimate, see `choose_rows`.
     output : Path, optional
         Of a CSV file, which must not exist. Default: ``NAME_chosen.csv`` in the current folder.
+    column_types, missing_values : str, optional
+        How to read the files, see `load_dataset`.
 
     Returns
     -------
@@ -105,8 +104,10 @@ def write_choice(
     ValueError
         If a file does not hold such a table, or there are not so many rows to choose.
     """
+    from ..data.datasets import mark_missing, same_types, tell_columns, tell_reading
+    from ..data.noticing import enumerate_names, find_notices
     from ..data.preparing import describe_columns
-    from ..data.reading import find_lines, table_name
+    from ..data.reading import read, table_name
     from ..practice.choosing import choose_rows
     from ..system import replacing
 
@@ -118,79 +119,78 @@ def write_choice(
         raise FileNotFoundError(f"there is no folder {output.parent}")
     for existing in filter(Path.exists, (output, picture)):
         raise FileExistsError(f"{existing} exists: move it, or name another file with --output")
-    table, is_labeled = _read_features(path, target, drop_columns)
-    others = _read_targets(targets, table) if targets else None
-    missing = [column for column in table.columns if others is not None and column not in others]
-    if missing:
-        raise ValueError(f"{targets} must have the columns of {path.name}, but lacks {', '.join(missing)}")
+    reading = read(path, drop_columns, column_types=column_types, missing_values=missing_values)
+    table = mark_missing(reading, missing_values, must_occur=True)
+    y = _pop_labels(path.name, table, target, reading.cells.columns)
+    is_labeled = y.notna().to_numpy()
+    others = None
+    if targets:
+        kinds = same_types(reading, _names_in(targets, table))
+        there = read(targets, column_types=kinds, missing_values=missing_values, min_rows=1)
+        others = mark_missing(there, missing_values)
+        if missing := [column for column in table.columns if column not in others]:
+            raise ValueError(
+                f"{targets} must have the columns of {path.name}, but lacks {enumerate_names(missing)}"
+            )
     described = describe_columns(table)
     table = table.drop(columns=described.index[described["treatment"].str.startswith("left out")])
     if table.shape[1] == 0:
         raise ValueError(f"{path.name} must have a column that can be used, and not be the same in all rows")
-    chosen = choose_rows(table, n, is_labeled.to_numpy(), others, random_state=0)
-    lines, separator = find_lines(path)
-    written = _chosen_cells(path, lines, table.index[chosen])
-    figure = _draw(table, is_labeled.to_numpy(), chosen, path.name)
+    chosen = choose_rows(table, n, is_labeled, others, random_state=0)
+    written = _chosen_cells(path, reading, table.index[chosen])
+    figure = _draw(table, is_labeled, chosen, path.name)
     with replacing(picture) as unfinished_picture, replacing(output) as unfinished:
-        written.to_csv(unfinished, sep=separator, index=False)
+        written.to_csv(unfinished, sep=reading.separator, index=False)
         figure.savefig(unfinished_picture, format="png", dpi=150)
-    notices = [
-        f"{column}: {', '.join(filter(None, row[['treatment', 'warning']]))}"
-        for column, row in described.iterrows()
-        if row["warning"] or "missing" in row["treatment"] or row["treatment"].startswith("left out")
-    ]
+    kept = described.loc[table.columns]
+    distinct = kept.query("kind == 'category'")["distinct"]
+    many = [name for name, n_values in distinct.items() if n_values >= max(n, 5)]
+    notices = [*tell_reading(reading), *tell_columns(described)]
+    notices += [text for topic, text in find_notices(table, y, kept) if topic in ("codes", "total")]
+    if many:
+        notices.append(
+            f"{enumerate_names(many)}: as many values as rows to choose, which then differ in little else: "
+            "name what says which rows belong together by -p groups"
+        )
     return output, picture, notices
 
 
-def _read_features(
-    path: Path, target: str | None, drop_columns: Sequence[str]
-) -> tuple[pd.DataFrame, pd.Series]:
-    """The columns that count, and whether a row has a label."""
+def _pop_labels(name: str, table: pd.DataFrame, target: str | None, all_columns: pd.Index) -> pd.Series:
+    """Take the column of labels out of a table; all missing if there is none."""
+    import numpy as np
     import pandas as pd
     from pandas.api import types
 
-    from ..data.reading import read_table
+    from ..data.datasets import check_column
+    from ..data.noticing import shorten
 
-    if target in drop_columns:
-        raise ValueError(f"drop_columns must not name the target, got {target}")
-    table = read_table(path, drop_columns)
     if target is None:
-        return table, pd.Series(False, index=table.index)
-    if target not in table:
-        names = ", ".join(table.columns)
-        raise ValueError(f"target must name a column of {path.name} ({names}), got {target!r}")
+        return pd.Series(np.nan, index=table.index, name="")
+    if target in all_columns and target not in table:
+        raise ValueError(f"drop_columns must not name the target, got {target}")
+    check_column("target", target, name, table)
     y = table.pop(target)
     if not types.is_float_dtype(y):
-        values = ", ".join(map(str, y.dropna().unique()[:3]))
-        raise ValueError(f"target must name a column of numbers, but {target} of {path.name} holds {values}")
+        values = ", ".join(map(shorten, y.dropna().unique()[:3]))
+        raise ValueError(f"target must name a column of numbers, but {target} of {name} holds {values}")
     if y.notna().all():
-        raise ValueError(f"{path.name} must have a row to choose, but {target} has a value in all {len(y)}")
-    return table, y.notna()
+        raise ValueError(f"{name} must have a row to choose, but {target} has a value in all {len(y)}")
+    return y
 
 
-def _read_targets(path: Path, table: pd.DataFrame) -> pd.DataFrame:
-    """The rows to estimate. Where all texts of a column look like numbers, they stay as they are written."""
-    from pandas.api import types
-
-    from ..data.reading import read_cells, read_table
-
-    others = read_table(path, min_rows=1)
-    texts = [
-        name for name in table if name in others and table[name].dtype == object
-        and types.is_float_dtype(others[name])
-    ]  # fmt: skip
-    return others.assign(**read_cells(path).loc[others.index, texts].where(others[texts].notna()))
-
-
-def _chosen_cells(path: Path, lines: Sequence[int], rows: pd.Index) -> pd.DataFrame:
-    """The rows as they stand in the file, with their lines in it and their ranks in front."""
-    import numpy as np
-
+def _names_in(path: Path, table: pd.DataFrame) -> list[str]:
+    """Which columns of a table another file has."""
     from ..data.reading import read_cells
 
     cells = read_cells(path)
-    if len(lines) != len(cells):
-        raise ValueError(f"{path} has lines of nothing but spaces: delete them")
+    return [str(name) for name in table if name in cells]
+
+
+def _chosen_cells(path: Path, reading: Reading, rows: pd.Index) -> pd.DataFrame:
+    """The rows as they stand in the file, with their lines in it and their ranks in front."""
+    import numpy as np
+
+    cells, lines = reading.cells, reading.lines
     written = cells.loc[rows]
     columns = {"line": np.array(lines)[cells.index.get_indexer(rows)], "rank": np.arange(1, len(rows) + 1)}
     for place, (name, values) in enumerate(columns.items()):

@@ -17,7 +17,9 @@ import click
 
 from .choose import choose
 from .looks import ManyValues, WholeSentences, show_progress
+from .options import merge_given
 from .predict import predict
+from .read import read
 
 # Heavy imports are inside the functions that need them, so that `dmls2r --help` is fast.
 
@@ -42,6 +44,7 @@ def main() -> None:
 
 main.add_command(choose)
 main.add_command(predict)
+main.add_command(read)
 
 
 @main.group(cls=WholeSentences, invoke_without_command=True)
@@ -130,7 +133,7 @@ def run(
 ) -> None:
     """Run all numbered notebooks for each DATASET: a name (see `dmls2r datasets`) or a file.
 
-    A file is a CSV or Parquet table; -p target COLUMN says what to estimate. Without any DATASET
+    A file is a CSV, Excel or Parquet table; -p target COLUMN says what to estimate. Without any DATASET
     they run for boston.
     """
     from .runner import run_jobs
@@ -143,7 +146,7 @@ def run(
     by_source: dict[str, str] = {}  # a file may be named twice, by two spellings
     for dataset in datasets:
         by_source.setdefault(os.path.abspath(dataset), dataset)
-    jobs = _plan(list(by_source.values()) or ["boston"], notebooks, dict(given), output_dir)
+    jobs = _plan(list(by_source.values()) or ["boston"], notebooks, merge_given(given), output_dir)
     try:
         all_went_well = run_jobs(jobs, output_dir)
     except KeyboardInterrupt:
@@ -351,17 +354,17 @@ def _plan(
                 key: _convert(known[path][key], text) for key, text in texts.items() if key in known[path]
             }
             parameters = {key: p["default"] for key, p in known[path].items()} | injected
-            label = note = ""
+            label, note, doubts = "", "", []
             if "dataset" in parameters:
                 to_check = {key: value for key, value in parameters.items() if key != "output_dir"}
                 try:
                     data = check_parameters(**to_check, needs_targets=_needs_targets(path), load=load)
                 except (TypeError, ValueError, OSError) as error:
                     raise click.ClickException(f"{dataset}, {path.stem}: {error}") from error
-                label, note = data.target_label, data.note
+                label, note, doubts = data.target_label, data.note, data.doubts
                 if path == notebooks[0] and name != source:
                     click.echo(f"{dataset}: {data.note}", err=True)
-            jobs.append(Job(name, source, label, path, injected, parameters, note))
+            jobs.append(Job(name, source, label, path, injected, parameters, note, doubts))
     return jobs
 
 

@@ -93,8 +93,11 @@ def recommend(folder: Path, results: dict[str, Any]) -> list[str]:
         sign = "->" if model["method"] == results["recommended"] else ""
         error, margin = (f"{float(model[name]):.4g}" for name in ("expected", "plus_minus"))
         rows.append((sign, model["method"], error, margin, f"{float(model['held']):.0%}"))
+    beyond = int(models[0].get("beyond_labels") or 0)
+    clip = "-p clip true would move them to its ends"
     return [
         *align(rows),
+        *([f"{beyond} estimates lie beyond the range of the labels; {clip}"] if beyond else []),
         f"-> is what we recommend. Estimates of {results['method']}: {folder / 'predictions.csv'}",
         f"The model: dmls2r predict {folder / 'model.dmls2r'} NEW_ROWS.csv",
         f"Label these next: {folder / 'label_next.csv'}",

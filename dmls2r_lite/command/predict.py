@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import click
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..data.reading import Reading
     from ..practice.storing import StoredModel
 
 
@@ -23,15 +23,16 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="A CSV file that does not exist yet.  [default: FILE_predictions.csv, in the current folder]",
 )
-def predict(model: Path, file: Path, output: Path | None) -> None:
-    """Add the estimates of MODEL to the rows of FILE, a CSV or Parquet table.
+@click.option("--clip", is_flag=True, help="Move estimates beyond the range of the labels to its ends.")
+def predict(model: Path, file: Path, output: Path | None, clip: bool) -> None:
+    """Add the estimates of MODEL to the rows of FILE, a CSV, Excel or Parquet table.
 
     MODEL is a file of `save_model`. FILE must have the columns that it was trained with, in any order. All
     rows and columns are written, with the estimate as `prediction`, and as `low` and `high` the ends of an
     interval if the model has any.
     """
     try:
-        written, card, notices = predict_file(model, file, output)
+        written, card, notices = predict_file(model, file, output, clip)
     except (OSError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     for notice in notices:
@@ -40,8 +41,19 @@ def predict(model: Path, file: Path, output: Path | None) -> None:
     click.echo(written)
 
 
-def predict_file(model: Path, path: Path, output: Path | None = None) -> tuple[str, str, list[str]]:
+def predict_file(
+    model: Path, path: Path, output: Path | None = None, clip: bool = False
+) -> tuple[str, str, list[str]]:
     """Write the rows of a file with estimates.
+
+    Parameters
+    ----------
+    model, path : Path
+    output : Path, optional
+        Of a CSV file, which must not exist. Default: ``NAME_predictions.csv`` in the current folder.
+    clip : bool, default=False
+        Whether to move estimates beyond the range of the labels to its ends. Not by default: few labels
+        seldom include the lowest and highest target, so an estimate beyond them may be right.
 
     Returns
     -------
@@ -57,6 +69,7 @@ def predict_file(model: Path, path: Path, output: Path | None = None) -> tuple[s
     ValueError
         If a file is not what it should be.
     """
+    from ..data.datasets import tell_reading
     from ..data.reading import table_name
     from ..practice.storing import load_model
     from ..system import replacing
@@ -67,16 +80,14 @@ def predict_file(model: Path, path: Path, output: Path | None = None) -> tuple[s
     if output.exists():
         raise FileExistsError(f"{output} exists: move it, or name another file with --output")
     stored = load_model(model)
-    cells, features = _read(path, stored)
+    reading, features = _read(path, stored)
+    cells = reading.cells
     estimates = _estimate(stored, features)
+    n_beyond = _clip(estimates, stored, clip)
     clash = [name for name in estimates if name in cells]
     if clash:
         raise ValueError(f"{path} has a column named {clash[0]} already: rename it")
-    has_commas = any(
-        features[name].dtype.kind == "f" and cells[name].astype(str).str.contains(",", regex=False).any()
-        for name in map(str, features)
-        if stored.columns[name] == "number"
-    )
+    has_commas = reading.columns["rule"].str.contains("decimal comma").any()
     with replacing(output) as unfinished:
         cells.join(estimates).to_csv(
             unfinished, index=False, sep=";" if has_commas else ",", decimal="," if has_commas else "."
@@ -85,15 +96,15 @@ def predict_file(model: Path, path: Path, output: Path | None = None) -> tuple[s
     return (
         f"{output}: {n_rows} of {path.name} with estimates",
         str(stored.card),
-        [*_notices(stored, cells, features)],
+        [*tell_reading(reading), *_notices(stored, cells, features), *_tell_beyond(n_beyond, stored, clip)],
     )
 
 
-def _read(path: Path, stored: StoredModel) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """All cells of a file as they are written, and what the model needs of them, as it is meant."""
-    import pandas as pd
-
-    from ..data.reading import MISSING, read_cells, read_table
+def _read(path: Path, stored: StoredModel) -> tuple[Reading, pd.DataFrame]:
+    """What is in a file, and what the model needs of it, with a row for each of its rows."""
+    from ..data.datasets import mark_missing
+    from ..data.noticing import enumerate_names
+    from ..data.reading import read, read_cells
 
     if not stored.columns:
         raise ValueError("the model was fitted on an array, so it knows no columns by name: use it in Python")
@@ -101,20 +112,19 @@ def _read(path: Path, stored: StoredModel) -> tuple[pd.DataFrame, pd.DataFrame]:
     missing = [name for name in stored.columns if name not in cells]
     if missing:
         raise ValueError(
-            f"{path} must have the columns that the model was trained with; missing: {', '.join(missing)}"
+            f"{path} must have the columns that the model was trained with; missing: "
+            f"{enumerate_names(missing)}"
         )
     if len(cells) == 0:
         raise ValueError(f"{path} must hold a row below the line of names, got none")
-    texts = [name for name, kind in stored.columns.items() if kind == "category"]
-    others = [name for name in map(str, cells) if stored.columns.get(name, "category") == "category"]
-    table = read_table(path, others, min_rows=0)
-    table = table.astype({name: float for name in table if table[name].dtype == bool}).reindex(cells.index)
-    # A column of texts may look like one of numbers in a file of few rows: so texts are read as such.
-    as_written = io.StringIO(cells[texts].to_csv(index=False))
-    if texts:
-        categories = pd.read_csv(as_written, dtype=str, na_values=list(MISSING), skip_blank_lines=False)
-        table[texts] = categories.set_index(cells.index)
-    return cells, table[list(stored.columns)]
+    others = [name for name in map(str, cells) if name not in stored.columns]
+    kinds = {name: stored.column_types.get(name, kind) for name, kind in stored.columns.items()}
+    try:
+        reading = read(path, others, column_types=kinds, missing_values=stored.missing_values, min_rows=0)
+    except ValueError as error:
+        raise ValueError(str(error).replace("as column_types says", "as in training")) from error
+    table = mark_missing(reading, stored.missing_values).reindex(cells.index)
+    return reading, table[list(stored.columns)]
 
 
 def _estimate(stored: StoredModel, features: pd.DataFrame) -> pd.DataFrame:
@@ -133,25 +143,45 @@ def _estimate(stored: StoredModel, features: pd.DataFrame) -> pd.DataFrame:
     return result
 
 
+def _clip(estimates: pd.DataFrame, stored: StoredModel, clip: bool) -> int:
+    """How many estimates lie beyond the range of the labels; with `clip` they are moved to its ends."""
+    lowest, highest = stored.card.lowest, stored.card.highest
+    if lowest is None or highest is None:
+        if clip:
+            raise ValueError("the model does not know the range of its labels: leave --clip out")
+        return 0
+    prediction = estimates["prediction"]
+    if clip:
+        estimates["prediction"] = prediction.clip(lowest, highest)
+        if "low" in estimates:  # an interval holds its estimate
+            estimates["low"] = estimates[["low", "prediction"]].min(axis=1)
+            estimates["high"] = estimates[["high", "prediction"]].max(axis=1)
+    return int((~prediction.between(lowest, highest)).sum())
+
+
+def _tell_beyond(n_beyond: int, stored: StoredModel, clip: bool) -> Iterator[str]:
+    if n_beyond:
+        moved = "moved to its ends" if clip else "--clip would move them to its ends"
+        yield (
+            f"estimates beyond the range of the labels, {stored.card.lowest:.6g} to "
+            f"{stored.card.highest:.6g}: {n_beyond} ({moved})"
+        )
+
+
 def _notices(stored: StoredModel, cells: pd.DataFrame, features: pd.DataFrame) -> Iterator[str]:
-    from ..data.reading import DAY_FIRST, MONTH_FIRST, parse_dates
+    from ..data.noticing import enumerate_names, shorten
 
     unused = [str(name) for name in cells if name not in features]
     if unused:
-        yield f"kept, but not used by the model: {', '.join(unused)}"
+        yield f"kept, but not used by the model: {enumerate_names(unused)}"
     known = features[features.notna().any(axis=1)]
     if n_empty := len(features) - len(known):
         yield f"rows without a value in any column that the model needs, which have no estimate: {n_empty}"
-    for name, kind in stored.columns.items():
+    for name in stored.columns:
         if n_missing := int(known[name].isna().sum()):
-            yield f"{name}: {n_missing} without a value, filled as in training"
-        if kind == "date" and cells[name].dtype.kind == "O":
-            texts = cells.loc[features[name].notna(), name].astype(str).str.strip()
-            day, month = (parse_dates(texts, formats) for formats in (DAY_FIRST, MONTH_FIRST))
-            if day is not None and month is not None and not day.equals(month):
-                first = "day" if day.equals(features[name].dropna()) else "month"
-                yield f"{name}: dates like {texts.iloc[0]} are read with the {first} first"
+            yield f"{shorten(name)}: {n_missing} without a value, filled as in training"
     for column, rows in stored.unseen_categories(known).groupby("column", sort=False):
-        n, values = rows["rows"].sum(), [repr(value) for value in rows["value"]]
+        n, values = rows["rows"].sum(), [repr(shorten(value)) for value in rows["value"]]
         examples = ", ".join([*values[:3], *(["..."] if len(values) > 3 else [])])
-        yield f"{column}: {n} with what the training did not have ({examples}), taken for something rare"
+        unseen = f"{n} with what the training did not have ({examples}), taken for something rare"
+        yield f"{shorten(column)}: {unseen}"

@@ -64,6 +64,8 @@ class Job:
         All parameters of the notebook.
     note : str
         What was done to the table.
+    doubts : sequence of str, default=()
+        What somebody should know of the table, in sentences.
     """
 
     dataset: str
@@ -73,6 +75,7 @@ class Job:
     injected: dict[str, Any]
     parameters: dict[str, Any]
     note: str = ""
+    doubts: Sequence[str] = ()
 
     @property
     def name(self) -> str:
@@ -189,6 +192,8 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
     for job, entry in entries:
         if lines := recommend(folders[job.dataset], entry["results"]):
             click.echo("\n".join(["", f"{job.dataset}: absolute error of {job.target} to expect", *lines]))
+    for dataset, doubts in {job.dataset: job.doubts for job in jobs if job.doubts}.items():
+        click.echo("\n".join(["", f"{dataset}: before you trust this, look at", *(f"- {d}" for d in doubts)]))
     click.echo(f"\nAll results: {output_dir / 'index.html'}")
     return all(entry["status"] == "ok" for _, entry in entries)
 

@@ -110,7 +110,7 @@ DATASETS: dict[str, KnownDataset] = {
         n_unlabeled=1000,
     ),
     "air_quality": KnownDataset(
-        n_rows=8991,
+        n_rows=9357,
         n_features=14,
         target="C6H6(GT)",
         unit=UG_PER_M3,

@@ -13,14 +13,23 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
-from .reading import DAY_FIRST, MONTH_FIRST, parse_dates, without_zone
+from .dates import DAY_FIRST, MONTH_FIRST, NAMED_MONTH, parse_dates, without_zone
+from .noticing import one_sided
 
 MAX_CATEGORIES = 20  # 0/1 columns made of one column; rarer categories share the last of them
+MIN_TEXTS = 5  # that are all different are no categories
 EPOCH = pd.Timestamp(1970, 1, 1)
 
 
-def describe_columns(features: pd.DataFrame) -> pd.DataFrame:
+def describe_columns(features: pd.DataFrame, target: pd.Series | None = None) -> pd.DataFrame:
     """What each column holds, what `make_preprocessor` does with it, and what to look out for.
+
+    Parameters
+    ----------
+    features : pandas.DataFrame
+    target : pandas.Series, optional
+        NaN where it is not known. With it, what is known on one side only is left out: an estimate for a
+        row without a target cannot rest on it. See `one_sided`.
 
     Returns
     -------
@@ -30,12 +39,12 @@ def describe_columns(features: pd.DataFrame) -> pd.DataFrame:
         out" means that the column does not take part.
     """
     # Numbers may come as objects: of a list of mixed rows, for example.
-    rows = [_describe(features[column].infer_objects()) for column in features]
+    rows = [_describe(features[column].infer_objects(), target) for column in features]
     columns = ["kind", "missing", "distinct", "treatment", "warning"]
     return pd.DataFrame(rows, index=features.columns.rename("column"), columns=columns)
 
 
-def _describe(column: pd.Series) -> tuple[str, int, int, str, str]:
+def _describe(column: pd.Series, target: pd.Series | None) -> tuple[str, int, int, str, str]:
     n_missing, n_distinct, n_known = int(column.isna().sum()), column.nunique(), int(column.notna().sum())
     warning = ""
     if types.is_datetime64_any_dtype(column):
@@ -55,10 +64,14 @@ def _describe(column: pd.Series) -> tuple[str, int, int, str, str]:
         treatment = "left out: no value in any row"
     elif n_distinct == 1 and n_missing == 0:
         treatment = "left out: the same in every row"
-    elif kind == "category" and n_distinct > max(MAX_CATEGORIES, n_known / 2):
+    elif kind == "category" and (
+        n_distinct > max(MAX_CATEGORIES, n_known / 2) or MIN_TEXTS <= n_distinct == n_known
+    ):
         treatment = "left out: text that hardly repeats"
         warning = f"{n_distinct} different texts in {n_known} rows, perhaps an identifier"
-    elif n_missing:
+    elif n_missing and target is not None and (sides := one_sided(column, target.notna().to_numpy()))[0]:
+        treatment, warning = (f"left out: {sides[0]}", warning) if sides[1] else (treatment, sides[0])
+    if n_missing and not treatment.startswith("left out"):
         gaps = "missing: a category of its own" if kind == "category" else "missing: the median"
         treatment = f"{treatment}, {gaps}"
     return kind, n_missing, n_distinct, treatment, warning
@@ -133,7 +146,7 @@ def _to_days(X: pd.DataFrame) -> pd.DataFrame:
             raise TypeError("got numbers")
         else:
             known = column.dropna().astype(str).str.strip()
-            parsed = parse_dates(known, ["ISO8601", *DAY_FIRST, *MONTH_FIRST])
+            parsed = parse_dates(known, ["ISO8601", *NAMED_MONTH, *DAY_FIRST, *MONTH_FIRST])
             if parsed is None:
                 raise ValueError(f"got {known.iloc[0]!r}")
             dates = parsed.reindex(column.index)

@@ -11,6 +11,7 @@ TEXT = Rule(
     lambda value: isinstance(value, str) and len(value) <= 2000 and value.replace("\n", "").isprintable(),
 )
 _ERROR = number("a finite number of 0 or more, or None", lambda value: value >= 0)
+_TARGET = number("a finite number, or None", lambda value: True).or_else("", lambda value: value is None)
 _CARD_RULES = {
     "data": TEXT,
     "target": TEXT,
@@ -20,6 +21,8 @@ _CARD_RULES = {
     "expected_error": _ERROR.or_else("", lambda value: value is None),
     "error_margin": _ERROR.or_else("", lambda value: value is None),
     "coverage": SHARE.or_none(),
+    "lowest": _TARGET,
+    "highest": _TARGET,
     "verdict": TEXT,
 }
 
@@ -38,6 +41,8 @@ class Card:
         Mean absolute error to be expected on new rows, and how far off that number may be.
     coverage : float, optional
         Nominal share of targets within the model's intervals.
+    lowest, highest : float, optional
+        Labels.
     verdict : str
         What comparing it with other models said.
 
@@ -56,6 +61,8 @@ class Card:
     error_margin: float | None = None
     coverage: float | None = None
     verdict: str = ""
+    lowest: float | None = None
+    highest: float | None = None
 
     def __post_init__(self) -> None:
         for name, rule in _CARD_RULES.items():

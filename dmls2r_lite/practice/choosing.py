@@ -81,7 +81,7 @@ def choose_rows(
     ----------
     X : array-like or pandas.DataFrame of shape (n_rows, n_columns)
         All rows that could be labeled, and those that are. An array holds finite numbers; a frame may
-        have gaps, categories and dates, see `make_preprocessor`.
+        have gaps, categories and dates, see `make_preprocessor`. A row without any value is never chosen.
     n : int
         How many rows to choose.
     labeled : array-like, default=()
@@ -121,14 +121,16 @@ def choose_rows(
     check_rules({"n": n, "max_pool": max_pool, "random_state": random_state})
     table = check_table("X", X)
     is_labeled = _check_labeled(labeled, len(table))
-    n_free = int((~is_labeled).sum())
-    if n_free == 0:
+    if is_labeled.all():
         raise ParameterError(f"labeled must leave a row to choose, got all {len(table)}")
-    check_not_above("n", n, n_free, "the number of rows without a label")
+    is_empty = table.isna().all(axis=1).to_numpy() if isinstance(table, pd.DataFrame) else False
+    can_be_chosen = ~is_labeled & ~is_empty
+    with_values = " but with a value" if np.any(is_empty) else ""
+    check_not_above("n", n, int(can_be_chosen.sum()), f"the number of rows without a label{with_values}")
     if max_pool < n:
         raise ParameterError(f"max_pool must be n, {n}, or more, got {max_pool}")
     random = check_random_state(random_state)
-    pool = _draw(~is_labeled, max_pool, random)
+    pool = _draw(can_be_chosen, max_pool, random)
     space = Space(table, pool)
     rows = np.concatenate([pool, np.setdiff1d(np.flatnonzero(is_labeled), pool)])
     Z, counted = space.place(_take(table, rows)), np.arange(len(pool))
@@ -143,7 +145,7 @@ def choose_rows(
     C = space.covariance(Z, Z)
     C = posterior_covariance(C, np.flatnonzero(is_labeled[rows]))
     is_free = np.zeros(len(C), dtype=bool)
-    is_free[: len(rows)] = ~is_labeled[rows]
+    is_free[: len(rows)] = can_be_chosen[rows]
     chosen = []
     for _ in range(n):
         scores = np.where(is_free, variance_reduction(C, counted), -np.inf)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import warnings
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -43,12 +44,18 @@ class StoredModel:
     preprocessor : transformer or None
     versions : dict
         Of what it was made with.
+    column_types : dict
+        How columns of a file are to be read, see `read_table`.
+    missing_values : str
+        What stands for a missing value there, see `load_dataset`.
     """
 
     model: Any
     card: Card
     preprocessor: Any
     versions: dict[str, str]
+    column_types: dict[str, str] = field(default_factory=dict)
+    missing_values: str = ""
 
     @property
     def columns(self) -> dict[str, str]:
@@ -143,6 +150,8 @@ def save_model(
     card: Card,
     *,
     preprocessor: ColumnTransformer | Pipeline | None = None,
+    column_types: Mapping[str, str] | None = None,
+    missing_values: str = "",
     overwrite: bool = False,
 ) -> None:
     """Write a fitted model into one file, from which `load_model` makes it anew.
@@ -163,6 +172,9 @@ def save_model(
         Fitted, and what turned a table into the features that the model was fitted on: from
         `make_preprocessor`, or a Pipeline that begins with one. Without it the model takes its features as
         they are.
+    column_types, missing_values : mapping and str, optional
+        How the columns of a file are to be read by `dmls2r predict`: those of the `Dataset` that the model
+        learned from. Default: by their kinds alone.
     overwrite : bool, default=False
         Whether a file that is there may be replaced.
 
@@ -208,13 +220,20 @@ def save_model(
                 f"got {type(preprocessor).__name__}"
             )
         check_is_fitted(preprocessor)
-    stored = StoredModel(model, card, preprocessor, _versions())
+    column_types = dict(column_types or {})
+    if wrong := [text for text in (*column_types, *column_types.values()) if not TEXT.fits(text)]:
+        raise ParameterError(f"column_types must hold {TEXT.allowed}, got {str(wrong[0])[:100]!r}")
+    if not TEXT.fits(missing_values):
+        raise ParameterError(f"missing_values must be {TEXT.allowed}, got {str(missing_values)[:100]!r}")
+    stored = StoredModel(model, card, preprocessor, _versions(), column_types, missing_values)
     packer = Packer()
     text = {
         "format": FORMAT,
         "version": VERSION,
         "versions": stored.versions,
         "card": asdict(card),
+        "column_types": column_types,
+        "missing_values": missing_values,
         "preprocessor": packer.pack(preprocessor, "preprocessor"),
         "model": packer.pack(model),
     }
@@ -293,7 +312,13 @@ def _load(path: Path, when_saved: bool = False) -> StoredModel:
         )
         _demand(_is_model(model), f"a {type(model).__name__} is no model")
         _demand(preprocessor is None or _is_preprocessor(preprocessor), "its preprocessor is none")
-        stored = StoredModel(model, Card(**text["card"]), preprocessor, versions)
+        column_types, missing_values = text.get("column_types", {}), text.get("missing_values", "")
+        _demand(
+            all(map(TEXT.fits, (*column_types, *column_types.values(), missing_values))), "it reads no file"
+        )
+        stored = StoredModel(
+            model, Card(**text["card"]), preprocessor, versions, column_types, missing_values
+        )
         rows, *expected = probe
         _demand(
             type(rows) is np.ndarray and rows.shape == (N_PROBES, _n_features(model)), "its probe is none"

@@ -12,7 +12,9 @@ from typing import Any, Literal
 
 from IPython.display import Markdown, display
 
-from ..data.datasets import Dataset, load_dataset
+from ..data.catalog import DATASETS
+from ..data.datasets import MIN_LABELS, Dataset, check_column, load_dataset
+from ..data.noticing import shorten
 from ..data.splits import check_split_sizes
 from ..parameters import RULES, check_not_above, check_rules
 
@@ -24,6 +26,8 @@ def check_parameters(
     dataset: str,
     target: str = "",
     drop_columns: str = "",
+    column_types: str = "",
+    missing_values: str = "",
     groups: str = "",
     missing: Literal["drop", "as_published"] = "drop",
     output_dir: str = "",
@@ -39,22 +43,24 @@ def check_parameters(
         A name or path that `load_dataset` knows.
     target : str, default=""
         The column to estimate, if it is not the dataset's own.
-    drop_columns : str, default=""
-        Columns to leave out, separated by commas.
+    drop_columns, column_types, missing_values : str, default=""
+        See `load_dataset`.
     groups : str, default=""
-        A column that says which rows belong together. It is no feature of the dataset that is returned.
+        A column that says which rows belong together. It is no feature of the dataset that is returned,
+        which has it as `groups`.
     missing : {"drop", "as_published"}, default="drop"
         See `load_dataset`.
     output_dir : str, default=""
         Folder for files that the notebook writes; it need not exist.
     needs_targets : bool, default=False
         Whether to leave out samples whose target is not known: for lessons that compare what they
-        do with the truth.
+        do with the truth. Those that say how many unlabeled samples they take leave them out of datasets
+        that have a name: too few there lack a target.
     load : callable, default=load_dataset
         In its place: for whoever checks many notebooks, and has loaded the dataset before.
     **parameters
         Any of `n_labeled`, `n_unlabeled`, `seed`, `n_seeds`, `n_repeats`, `k`, `n_epochs`,
-        `boundary`, `margin`, `temperature`, `mining_mode`, `method`, `coverage`, `chosen`. With
+        `boundary`, `margin`, `temperature`, `mining_mode`, `method`, `coverage`, `chosen`, `clip`. With
         `n_unlabeled` 0 the dataset's own number is checked.
 
     Returns
@@ -71,8 +77,8 @@ def check_parameters(
         If a file is missing, may not be read or cannot be downloaded.
     """
     strings = {
-        "dataset": dataset, "target": target, "drop_columns": drop_columns, "groups": groups,
-        "output_dir": output_dir,
+        "dataset": dataset, "target": target, "drop_columns": drop_columns, "column_types": column_types,
+        "missing_values": missing_values, "groups": groups, "output_dir": output_dir,
     }  # fmt: skip
     for name, value in strings.items():
         if not isinstance(value, str):
@@ -82,14 +88,23 @@ def check_parameters(
     check_values(**parameters)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # they are in the dataset's note too
-        data = load(dataset, _split(drop_columns), target=target or None, missing=missing)
-    data = data.with_known_targets() if needs_targets else data
+        data = load(
+            dataset,
+            drop_columns,
+            target=target or None,
+            column_types=column_types or None,
+            missing_values=missing_values,
+            missing=missing,
+        )
+    if (n_known := int(data.target.notna().sum())) < MIN_LABELS:
+        raise ValueError(
+            f"target must have a value in {MIN_LABELS} rows or more, but {shorten(data.target.name)} has "
+            f"{n_known}; dmls2r choose says which rows to label"
+        )
     if groups:
-        if groups not in data.features:
-            names = ", ".join(map(str, data.features))
-            raise ValueError(f"groups must name a column of {data.name} ({names}), got {groups!r}")
-        columns = None if data.columns is None else data.columns.drop(groups)
-        data = replace(data, features=data.features.drop(columns=groups), columns=columns)
+        data = _with_groups(data, groups)
+    if needs_targets or ("n_unlabeled" in parameters and dataset in DATASETS):
+        data = data.with_known_targets()
     if "n_unlabeled" in parameters:
         n_unlabeled = parameters["n_unlabeled"] or data.n_unlabeled
         check_split_sizes(data, parameters.get("n_labeled", 2), n_unlabeled)
@@ -113,8 +128,17 @@ def check_values(**parameters: Any) -> None:
     check_rules(parameters)
 
 
-def _split(names: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in names.split(",") if name.strip())
+def _with_groups(data: Dataset, groups: str) -> Dataset:
+    """A dataset with a column in the place of a feature that says which rows belong together."""
+    table = data.features if data.reading is None else data.reading.table.drop(columns=str(data.target.name))
+    check_column("groups", groups, data.name, table)
+    return replace(
+        data,
+        features=data.features.drop(columns=groups, errors="ignore"),
+        columns=None if data.columns is None else data.columns.drop(groups),
+        notices=tuple(notice for notice in data.notices if notice.topic != "groups"),
+        groups=table[groups],
+    )
 
 
 def answer(text: str) -> Markdown:

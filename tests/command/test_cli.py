@@ -146,6 +146,8 @@ def test_datasets_are_listed_within_the_width_of_the_terminal(monkeypatch):
         (["-p", "margin", "nan"], ["margin must be a number from 0 to boundary, 1.2, got nan"]),
         (["-p", "seed", "-1"], ["seed must be an integer from 0 to 2147483648, got -1"]),
         (["-p", "drop_columns", "B,CC"], ["drop_columns", "CRIM", "got CC"]),
+        (["-p", "drop_columns", "B", "-p", "drop_columns", "CC"], ["CRIM", "got CC"]),
+        (["-p", "seed", "1", "-p", "seed", "2"], ["give seed once, got 1 and 2"]),
         (["-p", "dataset", "toy"], ["dmls2r run toy"]),
         (["-p", "output_dir", "x"], ["give the output_dir as --output-dir x"]),
         (["./nothing.csv"], ["there is no file", "nothing.csv"]),
@@ -645,10 +647,28 @@ def test_a_dataset_is_loaded_once_in_a_run(notebooks, flats, tmp_path, monkeypat
     flats.write_text(
         "size,where,price\n1,north,2\n2,south,\n3,north,4\n4,south,5"
     )  # another run reads it anew
-    with pytest.raises(ClickException, match="n_labeled must be below 3, the number of rows of flats"):
+    with pytest.raises(ClickException, match="target must have a value in 5 rows or more, but price has 3"):
         cli._plan([str(flats)], paths, given, tmp_path)
     assert len(cli._plan(["boston", "toy"], paths, {}, tmp_path)) == 6
     assert loads == ["flats", "flats", "boston", "toy"]
+
+
+def test_doubts_are_told_at_the_end(notebooks, flats):
+    """What a table may have wrong, and what was guessed, stands where results are looked for."""
+    write_notebook(notebooks / "00_a.ipynb", RESULTS, parameters=FILE_PARAMETERS)
+    lines = flats.read_text().splitlines()
+    days = [f"0{1 + i % 9}/02/2021" for i in range(len(lines) - 1)]
+    with_codes = [
+        f"{line},{day},{-999 if i < 3 else i}"
+        for i, (line, day) in enumerate(zip(lines[1:], days, strict=True))
+    ]
+    flats.write_text("\n".join([f"{lines[0]},sold,level", *with_codes]))
+    result = run(notebooks, str(flats), "-p", "target", "price")
+    assert result.exit_code == 0, result.output
+    _, end = result.stdout.split("flats: before you trust this, look at\n")
+    assert "- sold: dates, day first (assumed: " in end
+    assert "- -999 is far from all other values of level (3 times)" in end
+    assert "All results: " in end
 
 
 def test_two_files_of_one_name_do_not_mix(notebooks, flats, tmp_path):

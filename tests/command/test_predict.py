@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -131,13 +132,21 @@ def test_decimal_commas(model, table):
     assert written["size"][0] == str(table["size"][0]).replace(".", ",")
 
 
+def test_thousands_are_no_decimal_commas(model, table):
+    _, expected = run(model, table.assign(size=1000 * table["size"]))
+    os.remove("new_predictions.csv")
+    _, written = run(model, table.assign(size=[f"{1000 * value:,.1f}" for value in table["size"]]))
+    np.testing.assert_allclose(written["prediction"].astype(float), expected["prediction"].astype(float))
+    assert written["size"][0] == f"{1000 * table['size'][0]:,.1f}"
+
+
 def test_order_of_day_and_month_is_told(model, table):
     dates = pd.to_datetime(table["day"]).dt.strftime("%d/%m/%Y")
     result, _ = run(model, table.assign(day="03/02/2024"))
-    assert "day: dates like 03/02/2024 are read with the day first" in result.stderr
+    assert "day: dates, day first (assumed: no date shows it)" in result.stderr
     os.remove("new_predictions.csv")
     result, _ = run(model, table.assign(day=dates))
-    assert "read with" not in result.stderr
+    assert "assumed" not in result.stderr
 
 
 def test_parquet_and_packed_files(model, table):
@@ -166,9 +175,15 @@ def test_every_row_of_a_large_table(model, table):
             lambda t: t.drop(columns=["hour", "code"]),
             "columns that the model was trained with; missing: code, hour",
         ),
-        (lambda t: t.assign(size="large"), "column 'size' must hold numbers, as in training: "),
-        (lambda t: t.assign(day=1.5), "column 'day' must hold dates, as in training: got numbers"),
-        (lambda t: t.assign(hour="2024-01-01"), "column 'hour' must hold times, as in training: "),
+        (
+            lambda t: t.assign(size="large"),
+            "column 'size' must hold numbers, as in training, got 'large' (row 1)",
+        ),
+        (lambda t: t.assign(day=1.5), "column 'day' must hold dates, as in training, got '1.5' (row 1)"),
+        (
+            lambda t: t.assign(hour="2024-01-01"),
+            "column 'hour' must hold times, as in training, got '2024-01-01'",
+        ),
         (lambda t: t.assign(low=1), "new.csv has a column named low already: rename it"),
         (lambda t: t[:0], "new.csv must hold a row below the line of names, got none"),
         (
@@ -191,7 +206,7 @@ def test_other_arguments_are_refused(model, table):
         (["none", "new.csv"], "there is no file none"),
         (["new.csv", "new.csv"], "new.csv is no model that `save_model` wrote"),
         ([model, "none.csv"], "there is no file none.csv"),
-        ([model, model], "must end in .csv, .tsv, .txt, .parquet"),
+        ([model, model], "must end in .csv, .tsv, .txt"),
         ([model, "new.csv", "--output", "a.txt"], "--output must end in .csv, got a.txt"),
         (
             [model, "new.csv", "--output", "new.csv"],
@@ -217,3 +232,92 @@ def test_a_model_without_preprocessor_or_intervals(model, table):
     result = predict("plain.dmls2r", "new.csv", "--output", "out.csv")
     assert result.exit_code == 0, result.output
     assert [*read_cells("out.csv")] == [*table, "prediction"]
+
+
+class TestHowAFileIsRead:
+    """As the table was that the model learned from."""
+
+    @pytest.fixture
+    def save(self, table, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+
+        def save(column_types, missing_values="", **of_card):
+            table.to_csv("train.csv", index=False)
+            read = read_table("train.csv", ["code", "hour", "is_new"])
+            y = read.pop("price")
+            preprocessor = make_preprocessor(read).fit(read)
+            fitted = Ridge().fit(preprocessor.transform(read).to_numpy(), y)
+            card = Card("sales", "price", 30, 10, **of_card)
+            how = {"column_types": column_types, "missing_values": missing_values}
+            save_model(fitted, "model.dmls2r", card, preprocessor=preprocessor, overwrite=True, **how)
+            return "model.dmls2r"
+
+        return save
+
+    def estimate(self, model, table):
+        result, written = run(model, table)
+        os.remove("new_predictions.csv")
+        return result, written["prediction"].astype(float).tolist()
+
+    def test_order_of_day_and_month(self, save, table):
+        table = table[["size"]].assign(day="03/02/2024")
+        expected = {
+            "day first": self.estimate(save({}), table.assign(day="2024-02-03"))[1],
+            "month first": self.estimate(save({}), table.assign(day="2024-03-02"))[1],
+        }
+        assert expected["day first"] != expected["month first"]
+        for order, estimates in expected.items():
+            model = save({"day": order, "size": "number"})
+            assert load_model(model).column_types == {"day": order, "size": "number"}
+            result, found = self.estimate(model, table)
+            assert found == pytest.approx(estimates)
+            assert "assumed" not in result.stderr
+        table.assign(day="30/01/2024").to_csv("new.csv", index=False)
+        refused = predict(save({"day": "month first"}), "new.csv")
+        assert "must hold dates with the month first" in refused.output
+
+    def test_values_that_stand_for_a_missing_one(self, save, table):
+        model = save({}, missing_values="-999")
+        table = table[["size", "day"]]
+        gaps, codes = table.copy(), table.copy()
+        gaps.loc[:5, "size"], codes.loc[:5, "size"] = np.nan, -999.0
+        result, found = self.estimate(model, codes)
+        assert found == self.estimate(model, gaps)[1]
+        assert "size: 6 without a value, filled as in training" in result.stderr
+
+    def test_estimates_beyond_the_labels(self, save, table):
+        model = save({}, lowest=1.0, highest=4.0)
+        result, found = self.estimate(model, table)
+        n_beyond = sum(not 1 <= estimate <= 4 for estimate in found)
+        assert n_beyond > 0
+        assert f"estimates beyond the range of the labels, 1 to 4: {n_beyond} (--clip would" in result.stderr
+        table.to_csv("new.csv", index=False)
+        result = predict(model, "new.csv", "--clip")
+        assert f"1 to 4: {n_beyond} (moved to its ends)" in result.stderr
+        clipped = read_cells("new_predictions.csv")["prediction"].astype(float)
+        np.testing.assert_allclose(clipped, np.clip(found, 1, 4))
+        os.remove("new_predictions.csv")
+        assert "does not know the range" in predict(save({}), "new.csv", "--clip").output
+
+    def test_what_cannot_be_stored(self, save):
+        with pytest.raises(ValueError, match="column_types must hold printable text"):
+            save({"day": 3})
+        with pytest.raises(ValueError, match="missing_values must be printable text"):
+            save({}, missing_values=-999)
+
+
+def test_an_interval_holds_a_clipped_estimate(model, table):
+    stored = load_model(model)
+    low = float(np.median(stored.predict(read_table_of(table))))
+    card = replace(CARD, lowest=low, highest=low + 0.01)
+    save_model(stored.model, "narrow.dmls2r", card, preprocessor=stored.preprocessor)
+    table.to_csv("new.csv", index=False)
+    assert predict("narrow.dmls2r", "new.csv", "--clip").exit_code == 0
+    written = read_cells("new_predictions.csv")[["low", "prediction", "high"]].astype(float)
+    assert written["prediction"].between(low, low + 0.01).all()
+    assert (written.diff(axis=1).iloc[:, 1:] >= 0).all(axis=None)
+
+
+def read_table_of(table):
+    table.to_csv("all.csv", index=False)
+    return read_table("all.csv")

@@ -299,8 +299,18 @@ class TestFiles:
             ("1,2 3,4 5,6", {}, "target must name a column of t.csv (a, b), got nothing"),
             ("1,2 3,4 5,6", {"target": "c"}, "target must name a column of t.csv (a, b), got 'c'"),
             ("1,x 3,y 5,z", {"target": "b"}, "target must name a column of numbers, but b of t.csv holds x"),
-            ("1, 3,4 5,6", {"target": "b"}, "target must have a value in 3 rows or more, but b has 2"),
-            ("1, 3, 5,", {"target": "b"}, "target must have a value in 3 rows or more, but b has 0"),
+            ("1, 3,4 5,", {"target": "b"}, "target must have a value in 5 rows or more, but b has 1; dmls2r"),
+            ("1, 3, 5,", {"target": "b"}, "target must have a value in 5 rows or more, but b has 0; dmls2r"),
+            (
+                "1,2 3,4 5,6",
+                {"target": "B"},
+                "target must name a column of t.csv (a, b), got 'B'; did you mean b",
+            ),
+            (
+                "1,4 3,4 5,",
+                {"target": "b"},
+                "must have different values, but b is 4 in all 2 rows that have one",
+            ),
             ("1,1 1,4 1,6", {"target": "b"}, "must have a column that can be used besides the target"),
             ("1,2 3,4 5,6", {"target": "b", "drop_columns": ["a"]}, "must have a column that can be used"),
             ("1,2 3,inf 5,6", {"target": "b"}, "column 'b' must be finite, got inf in row 2"),
@@ -313,9 +323,9 @@ class TestFiles:
         with pytest.raises(ValueError, match=re.escape(message)):
             load_dataset(path, **options)
 
-    def test_a_bare_string_is_no_list_of_columns(self):
-        with pytest.raises(TypeError, match="drop_columns must be a list of names, got 'x1'"):
-            load_dataset("toy", "x1")
+    def test_columns_may_be_left_out_by_a_text(self):
+        assert list(load_dataset("toy", "x1,").features) == ["x2"]
+        assert list(load_dataset("boston", "C*, B").features.columns[:2]) == ["ZN", "INDUS"]
 
     @pytest.mark.parametrize("target", ["price in USD of 2020", "price_$"])
     def test_units_of_long_and_strange_names(self, tmp_path, target):

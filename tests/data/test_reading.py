@@ -252,12 +252,12 @@ class TestBadFiles:
             (
                 "t.csv",
                 "a;b\n1,5;2.5\n1,5;2.5\n2,5;3.5\n",
-                "mixes decimal marks: comma in column 'a', point in",
+                "mixes decimal marks: comma in column 'a' \\('1,5'\\), point in column 'b'",
             ),
             (
                 "t.csv",
                 "a;b\n1,5;1\n2.5;2\n3,5;3\n",
-                "column 'a' seems to hold numbers, but has '2.5', '1,5' \\(row 2\\)",
+                "mixes decimal marks: comma in column 'a' \\('1,5'\\), point in column 'a' \\('2.5'\\)",
             ),
             (
                 "t.csv",
@@ -265,7 +265,6 @@ class TestBadFiles:
                 "column 'a' seems to hold numbers, but has 'x' \\(row 21\\)",
             ),
             ("t.csv", "a,b\n1,2\n2,3\n3,4\nTotal,9\n", "seems to hold numbers, but has 'Total' \\(row 4\\)"),
-            ("t.csv", 'a,b\n"1,234.5",2\n"2,345.0",4\n0.5,6\n', "has '1,234.5', '2,345.0' \\(row 1\\)"),
             (
                 "t.csv",
                 'a,b\n"1,234",2\n"2,345",4\n5,6\n',
@@ -283,19 +282,17 @@ class TestBadFiles:
                 "cannot be read as a table: ',' expected after '\"'",
             ),
             ("t.csv", "größe,n\n1,ä\n2,ö\n3,".encode() + b"\xe4\n", "is damaged or cut off at byte"),
-            ("t.csv", "a;b\n1.234,5;2\n2.345,0;4\n0,5;6\n", "has '1.234,5', '2.345,0' \\(row 1\\)"),
-            ("t.csv", "a;b\n1.234;2,5\n2.345;4,5\n7.111;6,5\n", "mixes decimal marks: comma in column 'b'"),
+            (
+                "t.csv",
+                "a;b\n1.234;2,5\n2.345;4,5\n7.111;6,5\n",
+                "'1.234' in column 'a' may have a decimal mark",
+            ),
             ("t.csv", "a,b\n10 %,2\n20 %,4\n30 %,6\n", "has '10 %', '20 %', '30 %' \\(row 1\\)"),
             ("t.csv", "a,b\n€ 10,2\n€ 20,4\n€ 30,6\n", "has '€ 10', '€ 20', '€ 30' \\(row 1\\)"),
             ("t.csv", "a,b\n−1.5,2\n−2,4\n3,6\n", "has '−1.5', '−2' \\(row 1\\)"),
             ("t.csv", "a,b\n1,2\n3,4\n5,6\n7\n", "2 names in the first line, but 1 values in row 4"),
             ("t.csv", "a,b\n01/02/2020,1\n2020-03-01,2\n05.06.2021,3\n", "'a' must hold dates in one order"),
             ("t.csv", "a,b\n31.02.2020,1\n01.03.2020,2\n05.06.2021,3\n", "must hold dates in one order"),
-            (
-                "t.csv",
-                "# a comment\na,b\n1,2\n3,4\n5,6\n",
-                "1 names in the first line, but 2 values in row 1",
-            ),
             ("t.csv", b"a,b\n\0\0\0\1,2", "not what its name says: it is not text"),
             ("t.csv", b"PK\3\4rest", "not what its name says: by its first bytes it is a zip file"),
             ("t.zip", "a,b\n" + ROWS, "not what its name says: by its first bytes it is a text file"),
@@ -307,7 +304,8 @@ class TestBadFiles:
                 gzip.compress(b"a,b\n" + ROWS.encode() * 99, mtime=0)[:-20],
                 "is damaged or cut off",
             ),
-            ("t.xlsx", b"PK\3\4rest", "must end in .csv, .tsv, .txt, .parquet.*; save a spreadsheet as CSV"),
+            ("t.ods", b"PK\3\4rest", "must end in .csv.*; save another kind of spreadsheet as CSV"),
+            ("t.xlsx", b"PK\3\4rest", "is damaged or cut off"),
             ("t", "a,b\n" + ROWS, "must end in .csv"),
         ],
     )
@@ -352,10 +350,10 @@ class TestBadFiles:
     def test_no_permission(self, write, monkeypatch):
         path = write("a,b\n" + ROWS)
 
-        def refuse(self):
+        def refuse(*_):
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr(type(path), "read_bytes", refuse)  # root may read everything
+        monkeypatch.setattr("builtins.open", refuse)  # root may read everything
         with pytest.raises(PermissionError, match=r"table.csv may not be read: permission denied"):
             read_table(path)
 

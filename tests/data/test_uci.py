@@ -62,9 +62,13 @@ class TestSuperconductivity:
 
 class TestAirQuality:
     def test_facts(self, uci_folder):
-        data = load_dataset("air_quality", data_dir=uci_folder)
+        whole = load_dataset("air_quality", data_dir=uci_folder)
+        assert whole.features.shape == (9357, 14)
+        data = whole.with_known_targets()
         y = data.target
         assert data.features.shape == (8991, 14)
+        assert data.n_unlabeled == whole.n_unlabeled
+        assert y.index.equals(whole.target.dropna().index)  # which splits are drawn from
         assert data.target_label == "C6H6(GT) [µg/m³]"
         assert (y.min(), y.median(), y.max()) == (0.1, 8.2, 63.7)
         assert (round(y.mean(), 3), round(y.std(), 3)) == (10.083, 7.450)
@@ -91,7 +95,7 @@ class TestAirQuality:
         assert np.round(median_mae, 2).tolist() == [13.51, 5.59]  # what the sentinel does
 
     def test_gaps_are_filled_from_labeled_and_unlabeled(self, uci_folder):
-        data = load_dataset("air_quality", data_dir=uci_folder)
+        data = load_dataset("air_quality", data_dir=uci_folder).with_known_targets()
         raw = split_dataset(data, 20, 1000, seed=0, scale_on="none")
         rows = raw.X_test.index[data.features.loc[raw.X_test.index, "NMHC(GT)"].isna()]
         train = data.features.loc[raw.X_train.index, "NMHC(GT)"]
@@ -103,7 +107,7 @@ class TestAirQuality:
         assert list(scaled.X_test) == list(data.features)
 
     def test_another_target(self, uci_folder):
-        data = load_dataset("air_quality", target="CO(GT)", data_dir=uci_folder)
+        data = load_dataset("air_quality", target="CO(GT)", data_dir=uci_folder).with_known_targets()
         assert data.features.shape == (9357 - 1683, 14)
         assert "C6H6(GT)" in data.features
         assert data.target_label == "CO(GT) [mg/m³]"
@@ -155,12 +159,12 @@ class TestWhereFilesAre:
             assert uci.find("air_quality", data_dir) == folder / AIR
         (folders[0] / AIR).unlink()
         assert uci.find("air_quality", folders[0]) == folders[1] / AIR
-        assert load_dataset("air_quality").features.shape == (45, 14)
+        assert load_dataset("air_quality").features.shape == (50, 14)
 
     def test_unpacked(self, tmp_path):
         (tmp_path / "AirQualityUCI.csv").write_bytes(made_up_air_quality())
         data = load_dataset("air_quality", data_dir=tmp_path)
-        assert data.target.tolist()[:3] == [1.5, 2.5, 3.5]
+        assert data.target.dropna().tolist()[:3] == [1.5, 2.5, 3.5]
         assert len(load_dataset("air_quality", missing="as_published", data_dir=tmp_path).target) == 50
 
     def test_a_wrong_folder_is_an_error(self, tmp_path, monkeypatch):
@@ -206,7 +210,7 @@ class TestWhereFilesAre:
 
     def test_datasets_command(self, tmp_path, monkeypatch):
         table = CliRunner().invoke(cli.main, ["datasets"]).output
-        assert re.search(r"^air_quality +8991 +14 +C6H6\(GT\) \[µg/m³\] +no$", table, flags=re.M)
+        assert re.search(r"^air_quality +9357 +14 +C6H6\(GT\) \[µg/m³\] +no$", table, flags=re.M)
         assert re.search(r"^boston .* yes$", table, flags=re.M)
         assert "dmls2r datasets fetch air_quality" in " ".join(table.split())
         self.write_zip(tmp_path / "data")
@@ -275,8 +279,8 @@ class TestDownload:
 
     def test_arrives_once(self, serve, zipped, empty_cache):
         requests = serve(lambda number: (zipped, None))
-        assert len(load_dataset("air_quality").target) == 45
-        assert len(load_dataset("air_quality").target) == 45
+        assert load_dataset("air_quality").target.notna().sum() == 45
+        assert load_dataset("air_quality").target.notna().sum() == 45
         assert requests == ["/360/air+quality.zip"]
         assert self.kept(empty_cache) == [AIR]
 
@@ -288,7 +292,7 @@ class TestDownload:
 
     def test_cut_once_and_tried_again(self, serve, zipped, empty_cache):
         requests = serve(lambda number: (zipped, 100 if number == 1 else None))
-        assert len(load_dataset("air_quality").target) == 45
+        assert load_dataset("air_quality").target.notna().sum() == 45
         assert len(requests) == 2
         assert self.kept(empty_cache) == [AIR]
 

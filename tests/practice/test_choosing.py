@@ -193,6 +193,17 @@ def test_frames_with_gaps_and_categories():
     np.testing.assert_array_equal(posterior_sd(frame, [1, 2]), posterior_sd(numbers.to_numpy(), [1, 2]))
 
 
+def test_rows_without_any_value_are_never_chosen():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(12, 2)), columns=["a", "b"])
+    frame.loc[[1, 5, 9]] = np.nan
+    assert sorted(choose_rows(frame, 7, [0, 2])) == [3, 4, 6, 7, 8, 10, 11]
+    message = "n must not exceed the number of rows without a label but with a value, 7, got 8"
+    with pytest.raises(ValueError, match=message):
+        choose_rows(frame, 8, [0, 2])
+    assert not {1, 5, 9} & set(choose_rows(frame, 4, max_pool=5, random_state=0))
+
+
 def test_numbers_that_are_objects():
     rows = np.random.default_rng(0).normal(size=(30, 2))
     frame = pd.DataFrame(rows, columns=["a", "b"]).assign(kind=["x", "y"] * 15)

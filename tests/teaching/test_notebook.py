@@ -45,6 +45,29 @@ class TestCheckParameters:
         assert features.shape == (506, 11)
         assert not {"B", "CHAS"} & set(features)
 
+    def test_groups_are_no_feature(self, tmp_path):
+        """Also where the column would be left out, as a text that hardly repeats."""
+        path = tmp_path / "t.csv"
+        rows = [f"p{i // 2},{i / 7:.3f},{'' if i > 19 else i}" for i in range(60)]
+        path.write_text("\n".join(["patient,x,y", *rows]))
+        plain = check_parameters(dataset=str(path), target="y")
+        assert [notice.topic for notice in plain.notices] == ["groups"]
+        data = check_parameters(dataset=str(path), target="y", groups="patient")
+        assert list(data.features) == ["x"]
+        assert data.groups.tolist() == [f"p{i // 2}" for i in range(60)]
+        assert (data.notices, list(data.columns.index)) == ((), ["x"])
+        assert len(data.with_known_targets().groups) == 20
+        with pytest.raises(ValueError, match=r"groups must name a column of t .*did you mean patient"):
+            check_parameters(dataset=str(path), target="y", groups="Patients")
+
+    @pytest.mark.parametrize("n_labels", [0, 2, 4])
+    def test_one_number_of_labels_is_asked_for(self, tmp_path, n_labels):
+        path = tmp_path / "t.csv"
+        path.write_text("\n".join(["x,y", *(f"{i},{i * i if i < n_labels else ''}" for i in range(9))]))
+        message = f"target must have a value in 5 rows or more, but y has {n_labels}; dmls2r choose says"
+        with pytest.raises(ValueError, match=message):
+            check_parameters(dataset=str(path), target="y")
+
     @pytest.mark.parametrize(
         "edge",
         [

@@ -1,0 +1,223 @@
+"""From text to cells: what separates columns, which line holds their names, and what is no table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from .numerals import is_number
+
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
+_CHUNK = 2**15  # rows
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What is written in a file.
+
+    Attributes
+    ----------
+    frame : pandas.DataFrame
+        A column of texts for each column of the file, and a row for each of its rows.
+    lines : list of int
+        The line, from 1, in which each row starts.
+    separator : str
+    assumed : tuple of str
+        What was assumed of the file as a whole.
+    """
+
+    frame: pd.DataFrame
+    lines: list[int]
+    separator: str
+    assumed: tuple[str, ...] = ()
+
+
+def parse(path: Path, text: str) -> Cells:
+    """The cells of a text.
+
+    Raises
+    ------
+    ValueError
+        If columns have no name or the same one, rows have more or fewer cells than there are names, or
+        what separates them cannot be told.
+    """
+    n_skipped, separator, assumed = _find_start(text)
+    lines = _lines(text, n_skipped)
+    head = list(itertools.islice(lines, 500))
+    if not any(line.strip() for line in head):
+        raise ValueError(f"{path} cannot be read as a table: it is empty")
+    quote = "'" if re.match(r"\s*'([^']|'')*'\s*([,;\t|]|$)", next(filter(str.strip, head))) else '"'
+    if separator is None:
+        separator = _find_separator(path, head, quote)
+        if separator == " ":
+            assumed.append("columns are separated by spaces")
+    rows = _rows(path, text, n_skipped, separator, quote)
+    _, header = next(rows, (0, []))
+    names = [name.strip() for name in header]
+    names[0] = re.sub(r"^#\s*", "", names[0]) or names[0]
+    check_names(path, names)
+    frames, starts = [], []
+    while chunk := list(itertools.islice(rows, _CHUNK)):
+        starts += [start for start, _ in chunk]
+        columns = zip(*(row for _, row in chunk), strict=True)
+        frames.append(
+            pd.DataFrame({place: pd.Series(column, dtype=str) for place, column in enumerate(columns)})
+        )
+    frame = (
+        pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=range(len(names)), dtype=str)
+    )
+    frame.columns = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
+    check_header(path, frame)
+    return Cells(frame, starts, separator, tuple(assumed))
+
+
+def check_names(path: Path, names: Sequence[str]) -> None:
+    """Raise ValueError if a line of names looks like one of values, or names repeat."""
+    given = [name for name in names if name]
+    numbers = [name for name in given if is_number(name)]
+    repeated = sorted({name for name in given if given.count(name) > 1})
+    values = [float(number) for number in numbers if re.fullmatch(r"\d+(\.\d+)?", number)]
+    steps = np.diff(values)
+    is_scale = (
+        len(values) > 2 and steps[0] != 0 and np.allclose(steps, steps[0], rtol=1e-3)
+    )  # years, wavelengths
+    is_scale = is_scale or all(re.fullmatch(r"(19|20)\d\d", number) for number in numbers)
+    all_numbers = len(numbers) == len(given) > 0
+    if all_numbers or (len(numbers) > len(given) / 2 and (not is_scale or repeated)):
+        most = "numbers" if all_numbers else "mostly numbers"
+        raise ValueError(
+            f"{path} must have the names of its columns in the first line, got {', '.join(given[:5])}: "
+            f"{most}. Write a line of names above it"
+        )
+    if repeated:
+        raise ValueError(
+            f"{path} has more than one column named {', '.join(repeated)}: rename them, "
+            "and leave one line of names"
+        )
+
+
+def check_header(path: Path, frame: pd.DataFrame) -> None:
+    """Raise ValueError if the names are among the values below them, and some are numbers."""
+    numbers = [name for name in map(str, frame) if is_number(name)]
+    texts = [name for name in map(str, frame) if not is_number(name)]
+    found = [name for name in texts if frame[name].astype(str).str.strip().eq(name).any()]
+    if found and (numbers or (len(found) == len(texts) > 1)):
+        raise ValueError(
+            f"{path} must have the names of its columns in the first line, but "
+            f"{', '.join(list(map(str, frame))[:5])} look like values: {found[0]!r} occurs again below. "
+            "Write a line of names above it"
+        )
+
+
+def _lines(text: str, n_skipped: int) -> Iterator[str]:
+    return itertools.islice(io.StringIO(text, newline=""), n_skipped, None)
+
+
+def _find_start(text: str) -> tuple[int, str | None, list[str]]:
+    """Lines above the names, the separator if one of them names it, and what was assumed."""
+    head = [line.rstrip("\r\n") for line in itertools.islice(io.StringIO(text, newline=""), 1000)]
+    named = re.fullmatch(r'"?sep=(.)"?', head[0], re.IGNORECASE) if head else None
+    if named:
+        return 1, named[1], [f"the first line, {head[0]}, names the separator"]
+    comments = list(itertools.takewhile(lambda line: line.startswith("#") or not line.strip(), head))
+    n_comments = len(comments)
+    if not any(comments) or n_comments == len(head):
+        return 0, None, []
+    last = next(line for line in reversed(comments) if line.strip())
+    below, *more = [line for line in head[n_comments:] if line.strip()] or [""]
+    alike = any(last.count(separator) == below.count(separator) > 0 for separator in ",;\t|")
+    if alike and (_has_numbers(below) or not (more and _has_numbers(more[0]))):
+        n_comments = head.index(last)  # the last of them holds the names
+        if not any(head[:n_comments]):
+            return 0, None, []
+    lines = f"{n_comments} lines that start" if n_comments > 1 else "the first line, which starts"
+    return n_comments, None, [f"{lines} with # {'are' if n_comments > 1 else 'is'} left out"]
+
+
+def _has_numbers(line: str) -> bool:
+    return any(is_number(cell.strip('"')) for cell in re.split(r"[,;\t| ]+", line))
+
+
+def _split(line_or_lines: Sequence[str], separator: str, quote: str) -> list[list[str]]:
+    lines = [line.strip() for line in line_or_lines] if separator == " " else line_or_lines
+    return [
+        row for row in csv.reader(lines, delimiter=separator, quotechar=quote, skipinitialspace=True) if row
+    ]
+
+
+def _find_separator(path: Path, head: list[str], quote: str) -> str:
+    """The separator that cuts most lines into as many cells as the first, and leaves no other one in them."""
+    budget = itertools.accumulate(map(len, head))
+    head = [line for line, total in zip(head, budget, strict=True) if total < 2**18] or head[:1]
+    shares: dict[str, float] = {}
+    cut: dict[str, list[list[str]]] = {}
+    for separator in _SEPARATORS:
+        try:
+            rows = _split(head, separator, quote)
+        except csv.Error:
+            continue
+        rows = rows[:-1] if len(rows) > 100 else rows  # the last may be cut off in a quoted cell
+        if not rows or len(rows[0]) < 2:
+            continue
+        if separator == " " and (cut or not _cuts_numbers(rows)):
+            continue
+        shares[separator] = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
+        cut[separator] = rows
+    if not shares:
+        return ","
+    rivals = [separator for separator in shares if shares[separator] >= 0.9 * max(shares.values())]
+    if len(rivals) == 1:
+        return rivals[0]
+
+    def cleanness(separator: str) -> float:
+        others = re.compile("[" + re.escape("".join(set(rivals) - {separator})) + "]")
+        cells = [cell.strip() for row in cut[separator] for cell in row]
+        return sum(not others.search(cell) or is_number(cell) for cell in cells) / len(cells)
+
+    order = sorted(rivals, key=lambda separator: (cleanness(separator), shares[separator]))
+    first, second = (_SEPARATORS[separator] for separator in order[-1:-3:-1])
+    if cleanness(order[-1]) - cleanness(order[-2]) < 0.05:
+        raise ValueError(
+            f"{path} cannot be read as a table: its columns may be separated by {first} or by {second}. "
+            'Write cells that hold one of them as "a,b"'
+        )
+    return order[-1]
+
+
+def _cuts_numbers(rows: list[list[str]]) -> bool:
+    """Whether spaces cut all lines into as many cells, most of them numbers."""
+    cells = [cell for row in rows[1:] for cell in row]
+    return len({len(row) for row in rows}) == 1 and 2 * sum(map(is_number, cells)) > len(cells)
+
+
+def _rows(
+    path: Path, text: str, n_skipped: int, separator: str, quote: str
+) -> Iterator[tuple[int, list[str]]]:
+    """The line in which each row starts, and its cells; first that of the names."""
+    lines = _lines(text, n_skipped)
+    if separator == " ":
+        lines = (line.strip() for line in lines)
+    reader = csv.reader(lines, delimiter=separator, quotechar=quote, skipinitialspace=True, strict=True)
+    start, n_names, number = n_skipped + 1, 0, 0
+    try:
+        for row in reader:
+            if row and (len(row) > 1 or n_names < 2 or row[0].strip()):  # else an empty line
+                n_names = n_names or len(row)
+                if len(row) != n_names:
+                    raise ValueError(
+                        f"{path} cannot be read as a table: {n_names} names in the first line, "
+                        f"but {len(row)} values in row {number}"
+                    )
+                yield start, row
+                number += 1
+            start = n_skipped + reader.line_num + 1
+    except csv.Error as error:
+        raise ValueError(f"{path} cannot be read as a table: {error}") from error

@@ -1,0 +1,311 @@
+"""What somebody should know of a table before its numbers are believed: nothing here changes one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+from scipy.stats import fisher_exact
+
+MAX_NAMES, MAX_LETTERS = 4, 40  # in a sentence
+MAX_CLASSES = 5  # more different targets than these are taken for numbers
+_CODES = (-9, -200, -999.25, -9999.9, -32768, -32767, 32767, 65535, -(2**31), 2**31 - 1)
+_DATE_CODES = (
+    "1899-12-30",
+    "1899-12-31",
+    "1900-01-01",
+    "1970-01-01",
+    "2099-12-31",
+    "2999-12-31",
+    "9999-12-31",
+)
+_SUMMARY = re.compile(
+    r"(grand |sub)?(total|sum|summe|gesamt\w*|insgesamt|somme|suma|totale|mean|average|avg|mittel\w*|"
+    r"durchschnitt|moyenne|media)s?\W*",
+    re.IGNORECASE,
+)
+_IDENTIFIER = re.compile(
+    r"(.*[\W_])?(id|subject|patient|person|participant|site|batch|plot|plant|animal|child|case)s?([\W_].*)?",
+    re.IGNORECASE,
+)
+
+
+class Notice(NamedTuple):
+    """A sentence on a table, and what it is about: codes, total, classes, repeats, groups or sides."""
+
+    topic: str
+    text: str
+
+
+def find_notices(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) -> list[Notice]:
+    """What in a table may not be what it seems.
+
+    Parameters
+    ----------
+    features : pandas.DataFrame of shape (n_samples, n_features)
+        All columns, those that are left out too.
+    target : pandas.Series of shape (n_samples,)
+        NaN where it is not known.
+    described : pandas.DataFrame of shape (n_features, 5)
+        From `describe_columns`.
+
+    Returns
+    -------
+    list of Notice
+
+    Notes
+    -----
+    - *Codes* for a missing value: see `find_codes`. Zeros are none, though some files write them so.
+    - *Total.* The last row, or the first, if its cells are the sums, or the means, of their columns: two
+      cells or more and the most of those that could be; one is enough if nothing else is in the row, or a
+      word such as total.
+    - *Classes.* Two different targets of four or more; or three to five that are whole numbers in a row, each
+      in four labeled rows or more on average.
+    - *Repeats.* Labeled rows that are equal in all columns, with or without the target, where a column tells
+      most rows apart, so that this is no chance. Identifiers do not count.
+    - *Groups.* A column whose values repeat among labeled rows, and none of which an unlabeled row has; of
+      numbers and dates, unless this may be chance. If no row lacks its target: texts that repeat twice and
+      more, with 10 values or more and one for every twentieth row; or whole numbers or texts with a name
+      like id or patient and 5 values. And a category with more values than half the labels.
+    - *Sides.* A column with one value in all unlabeled rows, and three or more in labeled ones. What is
+      *known* on one side only, `describe_columns` leaves out.
+    """
+    is_labeled = target.notna().to_numpy()
+    is_identifier = described["treatment"].str.startswith("left out: text") | (described["warning"] != "")
+    telling = features.loc[is_labeled, ~is_identifier.to_numpy()]
+    found = {
+        "codes": _codes(features, target),
+        "total": _totals(features, target),
+        "classes": _classes(target[is_labeled]),
+        "repeats": _repeats(telling, target[is_labeled]),
+        "groups": _groups(features, is_labeled, described),
+        "sides": _sides(features, is_labeled),
+    }
+    return [Notice(topic, text) for topic, texts in found.items() for text in texts]
+
+
+def shorten(name: object) -> str:
+    """A name or value for a sentence: on one line, and not longer than `MAX_LETTERS`."""
+    text = "".join(letter if letter.isprintable() else " " for letter in str(name))
+    return text if len(text) <= MAX_LETTERS else f"{text[: MAX_LETTERS - 3]}..."
+
+
+def enumerate_names(names: Iterable[object]) -> str:
+    """Names for a sentence: the first ones, if they are many."""
+    names = list(names)
+    more = f" and {len(names) - MAX_NAMES} others" if len(names) > MAX_NAMES + 1 else ""
+    return ", ".join(map(shorten, names[:MAX_NAMES] if more else names)) + more
+
+
+def one_sided(column: pd.Series, is_labeled: np.ndarray) -> tuple[str, bool]:
+    """Whether a column is known for labeled rows only, or for the others only, in words; and if so, whether
+    it can be of no use.
+
+    It can be of none if no labeled row, or no unlabeled one, has a value; and if the shares of rows with a
+    value differ by half or more, with p < 0.01 in Fisher's exact test. From a fifth on it is only said.
+    """
+    known = column.notna().to_numpy()
+    n_known = [int(known[side].sum()) for side in (is_labeled, ~is_labeled)]
+    n = [int(is_labeled.sum()), int((~is_labeled).sum())]
+    if 0 in n or sum(n_known) == 0:
+        return "", False
+    if 0 in n_known:
+        return f"no value in any row with{'' if n_known[0] == 0 else 'out'} a target", True
+    labeled, others = (a / b for a, b in zip(n_known, n, strict=True))
+    difference = abs(labeled - others)
+    if difference < 0.2 or fisher_exact(np.array([n_known, np.subtract(n, n_known)])).pvalue >= 0.01:
+        return "", False
+    return f"known in {labeled:.0%} of the rows with a target, {others:.0%} of the others", difference >= 0.5
+
+
+def find_codes(column: pd.Series) -> dict[str, int]:
+    """Values in a column that may stand for a missing one, and how often they occur.
+
+    That is a number written with nines only (99, -999, 9999.9), of 1e30 or more, a power of ten from 1e10
+    on, -9, -200, -999.25 or an end of a computer's range of integers, at an end of the column: farther from
+    the next value than the others are from each other. A negative one also if no other is negative, it
+    occurs twice and there are ten others. Of dates likewise: 1 January 1900 or 1970, 31 December 9999, ...
+    """
+    is_date = types.is_datetime64_any_dtype(column)
+    if not is_date and (not types.is_numeric_dtype(column) or types.is_bool_dtype(column)):
+        return {}
+    counts = column.dropna().value_counts().sort_index()
+    if len(counts) < 3:
+        return {}
+    if is_date:
+        names = pd.DatetimeIndex(counts.index).strftime("%Y-%m-%d").tolist()
+        values = counts.index.to_numpy().astype("datetime64[s]").astype(float)
+        candidate = np.isin(names, _DATE_CODES)
+    else:
+        values = counts.index.to_numpy(dtype=float)
+        candidate = _looks_like_code(values)
+        names = [f"{value:.12g}" for value in values] if candidate.any() else []
+    if candidate.all() or not candidate.any():
+        return {}
+    low, high = np.flatnonzero(~candidate)[[0, -1]]
+    rest = values[low : high + 1]
+    found = {}
+    for place in [*range(low), *range(high + 1, len(values))]:
+        gap = max(rest[0] - values[place], values[place] - rest[-1])
+        alone = not is_date and values[place] < 0 <= rest[0] and counts.iloc[place] > 1 and len(rest) >= 10
+        if len(rest) > 1 and (gap > rest[-1] - rest[0] or alone):
+            found[names[place]] = int(counts.iloc[place])
+    return found
+
+
+def _looks_like_code(values: np.ndarray) -> np.ndarray:
+    size = np.abs(values)
+    found = np.isin(values, _CODES) | (size >= 1e30)
+    with np.errstate(divide="ignore"):
+        power = np.log10(size)
+    found |= (size >= 1e10) & (power == np.round(power))
+    # Without its zeros and its point a number of nines is 10^n - 1: 99.9 is 999 / 10.
+    for shift in (1, 10, 100):
+        whole = np.round(size * shift)
+        digits = np.log10(whole + 1)
+        found |= np.isclose(size * shift, whole, rtol=1e-12) & (digits == np.round(digits)) & (size >= 99)
+    return found
+
+
+def _codes(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
+    where: dict[str, dict[str, int]] = {}
+    for column in (target, *(features[name] for name in features)):
+        for value, n in find_codes(column).items():
+            where.setdefault(value, {})[str(column.name)] = n
+    for value, columns in where.items():
+        times = [f"{shorten(name)} ({n} time{'s' if n > 1 else ''})" for name, n in columns.items()]
+        in_target = f"; a row with it in {shorten(target.name)} counts as labeled" * (target.name in columns)
+        yield (
+            f"{value} is far from all other values of {enumerate_names(times)}{in_target}. If it stands for "
+            f"a missing value: -p missing_values {value}"
+        )
+
+
+def _totals(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
+    columns = [*(features[name] for name in features), target]
+    for place, which in ((len(target) - 1, "last"), (0, "first")):
+        if len(target) < 4:
+            return
+        for kind in ("sum", "mean"):
+            cells = [_is_summary(column, place, kind) for column in columns]
+            n_true, n_given = cells.count(True), sum(cell is not None for cell in cells)
+            others = [column.iloc[place] for column, cell in zip(columns, cells, strict=True) if cell is None]
+            others = [str(value).strip() for value in others if pd.notna(value)]
+            is_named = any(map(_SUMMARY.fullmatch, others))
+            if n_true > n_given / 2 and (n_true > 1 or is_named or not others):
+                label = f" ({shorten(others[0])})" if is_named else ""
+                yield (
+                    f"the {which} row{label} looks like a {'total' if kind == 'sum' else 'mean'}: its cells "
+                    f"are the {kind}s of their columns. If so, take it out of the file: it counts as a "
+                    f"{'labeled' if pd.notna(target.iloc[place]) else 'further'} row"
+                )
+                break
+
+
+def _is_summary(column: pd.Series, place: int, kind: str) -> bool | None:
+    """Whether a cell is the sum or mean of all others in its column; None if it cannot be told."""
+    if not types.is_float_dtype(column) or pd.isna(column.iloc[place]):
+        return None
+    others = column.drop(column.index[place]).dropna()
+    if (others != 0).sum() < 3 or others.nunique() < 2:
+        return None
+    expected = others.sum() if kind == "sum" else others.mean()
+    return bool(np.isclose(column.iloc[place], expected, rtol=1e-6 if kind == "sum" else 1e-3, atol=0))
+
+
+def _classes(known: pd.Series) -> Iterator[str]:
+    values = np.setdiff1d(known, [float(code) for code in find_codes(known)])
+    in_a_row = bool((values % 1 == 0).all() and (np.diff(values) == 1).all())
+    if (len(values) == 2 and len(known) > 3) or (
+        2 < len(values) <= MAX_CLASSES and in_a_row and len(known) >= 4 * len(values)
+    ):
+        listed = ", ".join(f"{value:.6g}" for value in values)
+        yield (
+            f"the target has {len(values)} different values ({listed}): classes? This is for numbers, and "
+            "estimates will lie between them"
+        )
+
+
+def _repeats(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
+    features = features[features.notna().mean(axis=1) > 0.5]
+    if features.size == 0:
+        return
+    for kind, table in (
+        ("in all columns", features.assign(**{"": target.loc[features.index]})),
+        ("in all columns but the target", features),
+    ):
+        n_repeated = int(table.duplicated(keep=False).sum())
+        n, distinct = len(table), table.nunique(dropna=False).to_numpy(dtype=float)
+        # Of n rows, drawn from v possible ones, n^2 / 2v pairs are equal by chance; and so many of a column
+        # where few are. Columns of few values may depend on each other: one must tell most rows apart.
+        possible = np.where(distinct > n / 2, n**2 / np.maximum(2 * (n - distinct), 1), distinct)
+        if n_repeated and distinct.max() > n / 2 and np.log(possible).sum() > np.log(5 * n**2):
+            yield (
+                f"{n_repeated} labeled rows are equal to another one {kind}: a held-out row is then known "
+                "from its twin, and the expected error is too low. Leave the repeats out, or say which rows "
+                "belong together by -p groups COLUMN"
+            )
+            return
+
+
+def _groups(features: pd.DataFrame, is_labeled: np.ndarray, described: pd.DataFrame) -> Iterator[str]:
+    n_labels = int(is_labeled.sum())
+    treatments = dict(zip(features, described["treatment"], strict=True))
+    apart, repeated, rare = [], [], []
+    for name, column in features.items():
+        labeled, others = column[is_labeled].dropna(), column[~is_labeled].dropna()
+        n_values = labeled.nunique()
+        is_number = types.is_numeric_dtype(column)
+        if n_values < 2 or types.is_bool_dtype(column) or (is_number and (labeled % 1 != 0).any()):
+            continue
+        is_text = not is_number and not types.is_datetime64_any_dtype(column)
+        per_value = len(labeled) / n_values
+        is_named = bool(_IDENTIFIER.fullmatch(str(name)))
+        is_used = not treatments[name].startswith("left out")
+        if len(others) and per_value >= 1.5 and not labeled.isin(others.unique()).any():
+            if is_text or _p_apart(column, is_labeled) < 0.01:
+                apart.append(name)
+        elif is_labeled.all() and per_value >= 2 and n_values >= 5:
+            if is_named or (is_text and n_values >= max(10, n_labels / 20)):
+                repeated.append(name)
+        elif is_text and is_used and n_values >= 5 and n_values > n_labels / 2:
+            rare.append(name)
+    for names, what in (
+        (apart, "labeled rows share values, none of which an unlabeled row has"),
+        (repeated, "many values, which repeat"),
+    ):
+        if names:
+            yield (
+                f"{enumerate_names(names)}: {what}. If rows with the same value belong together (a patient, "
+                f"a batch), the expected error is too low: -p groups {shorten(names[0])}"
+            )
+    if rare:
+        yield (
+            f"{enumerate_names(rare)}: hardly a text that labeled rows share, so it says little of others. "
+            "Name it in groups, if rows with the same one belong together, or in drop_columns"
+        )
+
+
+def _p_apart(column: pd.Series, is_labeled: np.ndarray) -> float:
+    """How likely it is by chance that all rows with the same value are labeled, or none of them."""
+    share = is_labeled.mean()
+    sizes = column.value_counts().to_numpy()
+    return float(np.exp(np.log(share**sizes + (1 - share) ** sizes).sum()))
+
+
+def _sides(features: pd.DataFrame, is_labeled: np.ndarray) -> Iterator[str]:
+    for name, column in features.items():
+        labeled, others = column[is_labeled].dropna(), column[~is_labeled].dropna()
+        if len(others) < 3 or (others != others.iloc[0]).any() or labeled.nunique() < 3:
+            continue
+        value = others.iloc[0]
+        if (labeled == value).mean() ** len(others) < 0.01:
+            yield (
+                f"{shorten(name)}: {shorten(value)} in all {len(others)} unlabeled rows that have a "
+                f"value, but {labeled.nunique()} values in labeled ones. If it is known only after the "
+                "target: drop_columns"
+            )

@@ -1,0 +1,87 @@
+"""`dmls2r read`: what it says of a table, and how the same is said by a run."""
+
+import pytest
+from click.testing import CliRunner
+
+from dmls2r_lite.command.cli import main
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def read(text, *parameters):
+    with open("t.csv", "w") as file:
+        file.write("\n".join(text.split()) + "\n")
+    given = [word for name, value in parameters for word in ("-p", name, value)]
+    return CliRunner().invoke(main, ["read", "t.csv", *given])
+
+
+def test_what_is_in_a_file(folder):
+    result = read("when;size;y 03/02/2021;1,5;10 04/02/2021;2,25;21 05/02/2021;;30 06/02/2021;3;")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    first, *lines = result.stdout.splitlines()
+    assert first == "t.csv: 4 rows, 3 columns"
+    table = {line.split()[0]: line for line in lines if line}
+    assert "date" in table["when"]
+    assert "? " in table["when"]  # the order of day and month is a guess
+    assert "03/02/2021 | 04/02/2021 | 05/02/2021" in table["when"]
+    assert "2021-02-03 | 2021-02-04 | 2021-02-05" in table["when"]
+    assert "day first" in table["when"]
+    assert "1,5 | 2,25 | 3" in table["size"]
+    assert "1.5 | 2.25 | 3" in table["size"]
+    assert "? " not in table["size"]
+    assert [path.name for path in folder.iterdir()] == ["t.csv"]
+
+
+def test_what_a_run_would_say():
+    lines = "a,lab2,lab1 1,10,11 2,21,20 3,29,-999 4,41,40 5,52,50 6,, 7,, 8,, 9,,"
+    result = read(lines, ("target", "lab1"))
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[0] == "t.csv: 9 rows, 3 columns; lab1 is known in 5"
+    done, notices = result.stdout.split("Look at this:\n")
+    assert done.endswith(
+        "What is done to columns:\n- lab2: left out: no value in any row without a target\n\n"
+    )
+    assert notices.startswith(
+        "- -999 is far from all other values of lab1 (1 time); a row with it in lab1 counts"
+    )
+    assert "Look at" not in read(lines, ("target", "lab1"), ("missing_values", "-999")).stdout
+    assert "is known in 4" in read(lines, ("target", "lab1"), ("missing_values", "-999")).stdout
+
+
+def test_kinds_may_be_said():
+    result = read("gen,y 101,3 102,4 101,5 103,", ("column_types", "gen=category"))
+    assert result.exit_code == 0, result.output
+    assert "gen     category" in result.stdout
+    words = "a,y 1,3 n.d.,4 3,5 4,6"
+    assert "seems to hold numbers, but has 'n.d.'" in read(words).output
+    told = read(words, ("missing_values", "n.d."))
+    assert told.exit_code == 0, told.output
+    assert "n.d. for missing" in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ([("target", "z")], "target must name a column of t.csv (a, y), got 'z'"),
+        ([("target", "Y")], "got 'Y'; did you mean y?"),
+        ([("seed", "1")], "unknown parameter seed; known are target, drop_columns, column_types, missing"),
+        ([("target", "a"), ("target", "y")], "give target once, got a and y"),
+        ([("missing_values", "7")], "missing_values must occur in the file, got 7, which does not"),
+        ([("drop_columns", "z")], "drop_columns must name columns of t.csv (a, y), got z"),
+    ],
+)
+def test_refused(parameters, message):
+    result = read("a,y 1,2 3,4 5,6", *parameters)
+    assert result.exit_code == 1
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_columns_named_several_times_are_all_left_out():
+    result = read("a,b,c,y 1,2,3,4 5,6,7,8 9,1,2,3", ("drop_columns", "a"), ("drop_columns", "c"))
+    assert result.stdout.startswith("t.csv: 3 rows, 2 columns")
