@@ -123,6 +123,13 @@ class TestNumbers:
     def test_decimals_are_no_codes(self, write, values):
         assert read(write(column(*values))).table["a"].tolist() == [*map(float, values)]
 
+    def test_decimals_with_leading_zeros_are_told(self, write):
+        reading = read(write(column("010,5", "007,25", "100,0")))
+        assert reading.table["a"].tolist() == [10.5, 7.25, 100]
+        rule, guessed = reading.columns.loc["a", ["rule", "guessed"]]
+        assert rule == "numbers, 010,5 among them (assumed: no codes), decimal comma"
+        assert guessed
+
     def test_one_number_written_twice_is_told(self, write):
         reading = read(write(column("1.5", "1.50", "2.25", "3.75")))
         assert reading.columns["rule"]["a"] == "numbers, 1.50 is the same as 1.5 (assumed: no codes)"
