@@ -111,7 +111,7 @@ class Column:
         padded = np.empty(len(self.texts) + 1, dtype=dtype)
         padded[:-1] = values
         padded[-1] = filler[dtype.kind]
-        return pd.Series(padded[self.codes], index=self.index, name=self.name)
+        return pd.Series(padded[self.codes], index=self.index, name=self.name, dtype=dtype)
 
     def row_of(self, text: str) -> int:
         """The first row with a text, from 1."""
