@@ -12,12 +12,12 @@ for path in glob.glob("$(NOTEBOOKS)"):
     nb = nbformat.read(path, as_version=4)
     describe_figures(nb)
     nbformat.write(nb, path)
-png, _ = key_figure(pathlib.Path("notebooks/09_which_rows_to_label.ipynb"))
+png, _ = key_figure(nbformat.read("notebooks/09_which_rows_to_label.ipynb", as_version=4))
 pathlib.Path("notebooks/images/09_which_rows_to_label.png").write_bytes(base64.b64decode(png))
 endef
 export FINISH_NOTEBOOKS
 
-.PHONY: run test lab exercises notebooks bench clean
+.PHONY: run test lab exercises notebooks site bench clean
 
 run: .venv/installed  ## all notebooks on Boston Housing, results in runs/
 	$(BIN)/dmls2r run boston
@@ -43,6 +43,9 @@ notebooks: .venv/course  ## execute the notebooks in place: no diff where nothin
 	$(BIN)/python -c "$$FINISH_NOTEBOOKS"
 	$(BIN)/dmls2r course build/course
 	cp build/course/release/*/*.ipynb notebooks/exercises/
+
+site: .venv/installed  ## notebooks, exercises, glossary, guides and modules with a search, in build/site
+	$(BIN)/python docs/build.py build/site
 
 bench: .venv/installed  ## how cost grows with the data, and what networks side by side save: tables in results/
 	$(BIN)/python tests/benchmarks/scale.py results/scale

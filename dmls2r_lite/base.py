@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, is_regressor
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from sklearn.utils import check_array, check_random_state, column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from .parameters import ParameterError, check_rules
+from .parameters import ParameterError, check_rules, shown
 
 if TYPE_CHECKING:
     import torch
 
 Scaling = Literal["minmax", "standard", "none"]
+TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64, pd.Period)
+
+
+class RangeScaler(MinMaxScaler):
+    """scikit-learn's scaler to [0, 1], which takes a range below 2e-15 for none: that of farads, for example.
+
+    Here a column has none if its range is what rounding makes of its values.
+    """
+
+    def partial_fit(self, X: ArrayLike, y: None = None) -> Self:
+        """As scikit-learn's; its `fit` calls this."""
+        super().partial_fit(X, y)
+        low, high, unit = self.data_min_, self.data_max_, self.data_range_
+        eps, tiny = np.finfo(float).eps, np.finfo(float).tiny
+        is_small = (unit < 10 * eps) & (unit > 10 * eps * np.maximum(np.abs(low), np.abs(high)) + tiny)
+        self.scale_[is_small] = 1 / unit[is_small]
+        self.min_[is_small] = -low[is_small] / unit[is_small]
+        return self
 
 
 def make_scaler(scaling: Scaling) -> TransformerMixin:
@@ -30,7 +50,7 @@ def make_scaler(scaling: Scaling) -> TransformerMixin:
         If `scaling` is unknown.
     """
     check_rules({"scaling": scaling})
-    scalers = {"minmax": MinMaxScaler, "standard": StandardScaler, "none": FunctionTransformer}
+    scalers = {"minmax": RangeScaler, "standard": StandardScaler, "none": FunctionTransformer}
     return scalers[scaling]().set_output(transform="default")
 
 
@@ -68,7 +88,7 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Estimate targets.
+        """Estimate targets. The estimate of a row does not depend on the rows beside it, beyond rounding.
 
         Parameters
         ----------
@@ -79,9 +99,14 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
         -------
         numpy.ndarray of shape (n_samples,), or (n_samples, n_targets) where targets are vectors
             In the target's unit.
+
+        Raises
+        ------
+        ValueError
+            If rows do not fit, or hold values so large that an estimate is not finite.
         """
         check_is_fitted(self)
-        return self._predict(self._validate_rows(X))
+        return check_finite(self._predict(self._validate_rows(X)))
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         raise NotImplementedError
@@ -94,13 +119,17 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
         any_shape = self._any_shape
         X_checked = np.asarray(
             validate_data(
-                self, unmasked(X), dtype=_dtypes(any_shape), ensure_min_samples=2, allow_nd=any_shape
+                self,
+                check_numbers("X", X),
+                dtype=_dtypes(any_shape),
+                ensure_min_samples=2,
+                allow_nd=any_shape,
             )
         )
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         y = check_array(
-            check_targets(y),
+            check_numbers("y", y),
             ensure_2d=False,
             dtype=np.float64,
             ensure_all_finite="allow-nan",
@@ -124,7 +153,9 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
         """Check rows to predict against those of `fit`."""
         any_shape = self._any_shape
         return np.asarray(
-            validate_data(self, unmasked(X), dtype=_dtypes(any_shape), reset=False, allow_nd=any_shape)
+            validate_data(
+                self, check_numbers("X", X), dtype=_dtypes(any_shape), reset=False, allow_nd=any_shape
+            )
         )
 
 
@@ -138,7 +169,7 @@ def takes_unlabeled(estimator: BaseEstimator) -> bool:
 def check_regressor(name: str, value: object) -> None:
     """Raise ParameterError unless a value is a regressor that can be cloned: no class, no name of one."""
     if isinstance(value, type) or not hasattr(value, "get_params") or not is_regressor(value):
-        raise ParameterError(f"{name} must be a regressor, such as RidgeCV(), got {value!r}")
+        raise ParameterError(f"{name} must be a regressor, such as RidgeCV(), got {shown(value)}")
 
 
 def unmasked(values: ArrayLike) -> ArrayLike:
@@ -146,11 +177,38 @@ def unmasked(values: ArrayLike) -> ArrayLike:
     return np.ma.filled(values.astype(float), np.nan) if isinstance(values, np.ma.MaskedArray) else values
 
 
-def check_targets(y: ArrayLike) -> ArrayLike:
-    """Targets with NaN where they are masked; ParameterError for dates, whose unknown ones become numbers."""
-    if np.asarray(y).dtype.kind in "mM":
-        raise ParameterError("y must hold numbers, got dates or times")
-    return unmasked(y)
+def check_numbers(name: str, values: Any) -> Any:
+    """`unmasked` values; ParameterError for dates, times and complex numbers among them.
+
+    NumPy makes numbers of these without a word, of an unknown date too.
+    """
+    is_frame = isinstance(values, pd.DataFrame | pd.Series)
+    parts = [values[column] for column in values] if isinstance(values, pd.DataFrame) else [values]
+    for part in parts:
+        array = part if is_frame else np.asarray(part)
+        kind = getattr(array.dtype, "kind", "O")
+        objects = np.asarray(array).ravel() if kind == "O" else ()
+        if kind in "mM" or any(isinstance(one, TIMES) for one in objects):
+            raise ParameterError(f"{name} must hold numbers, got dates or times")
+        if kind == "c" or any(isinstance(one, complex) for one in objects):
+            raise ParameterError(f"{name} must hold real numbers: Complex data not supported")
+    return unmasked(values)
+
+
+def check_finite(estimates: np.ndarray) -> np.ndarray:
+    """The estimates; ValueError if one is not finite, which only values far outside of `fit` make it."""
+    is_finite = np.isfinite(estimates).reshape(len(estimates), -1).all(axis=1)
+    if not is_finite.all():
+        row = int(is_finite.argmin())
+        raise ValueError(
+            f"X must hold values of the size of those in fit, but in row {row} they give {estimates[row]}"
+        )
+    return estimates
+
+
+def power_of_two(size: float) -> float:
+    """One near a size, 1 for 0: to divide by it rounds nothing."""
+    return float(2.0 ** np.frexp(size)[1]) if size else 1.0
 
 
 def check_estimates(name: str, estimates: np.ndarray) -> None:

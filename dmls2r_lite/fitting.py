@@ -18,13 +18,12 @@ from sklearn.base import clone
 from sklearn.utils import check_array, check_random_state, column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
-from .base import SemiSupervisedRegressor, is_labeled, make_scaler, seeded_torch
-from .hooks import Hook, show_progress, watch
+from .base import SemiSupervisedRegressor, check_numbers, is_labeled, make_scaler, seeded_torch
+from .hooks import Hook, check_weights, show_progress, watch
 from .model import LinearPairHead, SiameseNetwork, make_encoder
-from .parameters import ParameterError, check_not_above, check_rules
-from .probing import check_encoder_given, probe_encoder, probe_head
+from .parameters import ParameterError, check_not_above, check_rules, shown
+from .probing import check_encoder_given, has_batch_norm, probe_encoder, probe_head
 from .training import TrainingSet, train_side_by_side
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ class RowsThroughNetworks(SemiSupervisedRegressor):
         return results
 
     def _tensor(self, values: np.ndarray, dtype: torch.dtype = torch.float64) -> Tensor:
-        writable = np.require(values, requirements="W")  # else PyTorch warns
+        writable = np.require(values, requirements=["C", "W"])  # else PyTorch refuses or warns
         return torch.as_tensor(writable, dtype=dtype, device=self._device)
 
     def _scale_features(self, X: np.ndarray) -> np.ndarray:
@@ -162,40 +161,57 @@ def _fit(
         for model, one, samples in zip(models, training_sets, validation, strict=True):
             _fit([model], [one], [samples])
         return list(models)
-    checked = [_check(model, X, y) for model, (X, y) in zip(models, training_sets, strict=True)]
-    with ExitStack() as seeding:
-        try:
-            begun = [_begin(model, X, y, seeding) for model, (X, y) in zip(models, checked, strict=True)]
-            steps = first._steps()
-            networks = [network for model in models for network in model.networks_]
-            hooks: list[Hook] = [] if first.callback is None else [first.callback]
-            hooks += [show_progress(len(steps) * len(networks))] if first.progress else []
-            watched = {
-                id(network): _watch_error(model, *samples)
-                for model, samples in zip(models, validation, strict=True)
-                if samples is not None
-                for network in model.networks_
-            }
-            if watched:
-                hooks.insert(0, lambda network, row: watched[id(network)](network, row))
-            histories = train_side_by_side(
-                networks,
-                [data for data, states in begun for _ in states],
-                steps,
-                seeds=[seed for model in models for seed in model._seeds],
-                learning_rate=first.learning_rate,
-                optimizer_state=first.optimizer_state,
-                hooks=hooks,
-                rng_states=[state for _, states in begun for state in states],
-            )
-        except BaseException:
-            for model in models:
+    before = [dict(vars(model)) for model in models]
+    try:
+        checked, histories = _train(models, training_sets, validation)
+    except BaseException:
+        for model, kept in zip(models, before, strict=True):
+            if _goes_on(model):
+                model.__dict__ = kept
+            else:
                 model.__dict__.pop("networks_", None)  # half trained
-            raise
+        raise
     for place, (model, (X, y)) in enumerate(zip(models, checked, strict=True)):
         n = len(model.networks_)
         _end(model, X, y, histories[place * n : (place + 1) * n])
     return list(models)
+
+
+def _train(
+    models: Sequence[DMLS2RRegressor],
+    training_sets: Sequence[tuple[ArrayLike, ArrayLike]],
+    validation: Sequence[tuple[ArrayLike, ArrayLike] | None],
+) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[pd.DataFrame]]:
+    """Check everything, then make and train `networks_`; the checked sets and the histories are returned."""
+    first = models[0]
+    checked = [_check(model, X, y) for model, (X, y) in zip(models, training_sets, strict=True)]
+    with ExitStack() as seeding:
+        begun = [_begin(model, X, y, seeding) for model, (X, y) in zip(models, checked, strict=True)]
+        steps = first._steps()
+        networks = [network for model in models for network in model.networks_]
+        hooks: list[Hook] = [] if first.callback is None else [first.callback]
+        hooks += [show_progress(len(steps) * len(networks))] if first.progress else []
+        watched = {
+            id(network): _watch_error(model, *samples)
+            for model, samples in zip(models, validation, strict=True)
+            if samples is not None
+            for network in model.networks_
+        }
+        if watched:
+            hooks.insert(0, lambda network, row: watched[id(network)](network, row))
+        histories = train_side_by_side(
+            networks,
+            [data for data, states in begun for _ in states],
+            steps,
+            seeds=[seed for model in models for seed in model._seeds],
+            learning_rate=first.learning_rate,
+            optimizer_state=first.optimizer_state,
+            hooks=hooks,
+            rng_states=[state for _, states in begun for state in states],
+        )
+    for network in networks:
+        check_weights(network, first.learning_rate)
+    return checked, histories
 
 
 def _is_same(value: Any, other: Any) -> bool:
@@ -308,13 +324,18 @@ def _make_network(model: DMLS2RRegressor, x: Tensor) -> SiameseNetwork:
     return network
 
 
+def _goes_on(model: DMLS2RRegressor) -> bool:
+    """Whether this is a warm start; what is not allowed, and may have no truth value, is none."""
+    return isinstance(model.warm_start, bool | np.bool_) and bool(model.warm_start)
+
+
 def _mines(model: DMLS2RRegressor) -> bool:
     return model.n_unlabeled_ > 0 and model.schedule != "pairwise_only"
 
 
 def _check(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Check data and parameters, before any work."""
-    if not model.warm_start:
+    if not _goes_on(model):
         model.__dict__.pop("networks_", None)  # whatever fails from here on, no old network predicts
     X, y = model._validate_training_set(X, y)
     check_encoder_given(model.encoder, X)
@@ -336,7 +357,8 @@ def _check(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarr
         ("head", "pair_batch_size", n_labeled * (n_labeled - 1), True),
     ):
         module, batch_size = getattr(model, part), getattr(model, size)
-        normalizes = module is not None and any(isinstance(m, _BatchNorm) for m in module.modules())
+        batch_size = batch_size and int(batch_size)  # NumPy's narrow ones overflow
+        normalizes = module is not None and has_batch_norm(module)
         is_last_drawn = (batch_size and -(-n // batch_size) <= model.max_steps_per_epoch) or batch_size == 1
         if normalizes and is_used and is_last_drawn and n % batch_size == 1 % batch_size:
             raise ParameterError(
@@ -349,7 +371,7 @@ def _check(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarr
 def _watch_error(model: DMLS2RRegressor, X: ArrayLike, y: ArrayLike) -> Hook:
     """A hook that measures the error on samples left out of the training."""
     X = model._validate_rows(X)
-    y = np.asarray(check_array(y, ensure_2d=False, dtype=np.float64))
+    y = np.asarray(check_array(check_numbers("y_validation", y), ensure_2d=False, dtype=np.float64))
     y = column_or_1d(y) if model._y_labeled.ndim == 1 else y
     check_consistent_length(X, y)
     return watch(lambda network: float(np.abs(model._predict(X, [network]) - y).mean()))
@@ -360,14 +382,17 @@ def as_columns(X: np.ndarray) -> np.ndarray:
     return X if X.ndim == 2 else X.reshape(-1, 1)
 
 
-def _find_device(name: str) -> torch.device:
-    if name == "auto":
+def _find_device(name: str | torch.device) -> torch.device:
+    if isinstance(name, str) and name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, TypeError) as error:
-        raise ParameterError(
-            f"device must be 'auto' or one that PyTorch can use here, got {name!r} ({error})"
-        ) from None
-    return device
+    reason = "no name"
+    if isinstance(name, str | torch.device):
+        try:
+            device = torch.device(name)
+            torch.zeros(1, device=device).item()  # which the meta device cannot
+            return device
+        except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+            reason = shown(str(error))
+    raise ParameterError(
+        f"device must be 'auto' or one that PyTorch can use here, got {shown(name)} ({reason})"
+    )

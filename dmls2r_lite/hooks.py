@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from .model import SiameseNetwork
 
@@ -50,6 +51,15 @@ def refuse_divergence(learning_rate: float) -> Hook:
             )
 
     return hook
+
+
+def check_weights(network: nn.Module, learning_rate: float) -> None:
+    """Raise ValueError if the last gradient step, after which no loss is computed, went to infinity."""
+    if not all(weight.isfinite().all() for weight in network.parameters()):
+        raise ValueError(
+            "training diverged: there are weights that are not finite; "
+            f"try a learning_rate below {learning_rate}"
+        )
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from .base import is_labeled, unmasked
+from .base import check_numbers, is_labeled
 from .losses import MetricBatch, MetricLoss
 from .model import LinearPairHead, SiameseNetwork
 from .parameters import ParameterError, check_not_above, check_rules
@@ -53,7 +53,8 @@ class LabeledKFold:
         n_splits: int = 5,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
     ) -> None:
-        check_rules({"n_splits": n_splits})
+        is_generator = isinstance(random_state, np.random.Generator)
+        check_rules({"n_splits": n_splits, "random_state": None if is_generator else random_state})
         self.n_splits = n_splits
         self.random_state = random_state
 
@@ -77,7 +78,7 @@ class LabeledKFold:
         ParameterError
             If there are fewer labels, or groups of labels, than folds, or `groups` has another length.
         """
-        labels = np.flatnonzero(is_labeled(np.asarray(unmasked(y), dtype=float)))
+        labels = np.flatnonzero(is_labeled(np.asarray(check_numbers("y", y), dtype=float)))
         check_not_above("n_splits", self.n_splits, len(labels), "the number of labels")
         rng = self.random_state
         if not isinstance(rng, np.random.Generator):  # which scikit-learn's check does not take
@@ -134,7 +135,7 @@ def score_labeled(estimator: RegressorMixin, X: Any, y: ArrayLike) -> float:
     ValueError
         If no target is known.
     """
-    y = np.asarray(unmasked(y), dtype=float)
+    y = np.asarray(check_numbers("y", y), dtype=float)
     rows = np.flatnonzero(is_labeled(y))
     if len(rows) == 0:
         raise ValueError("y must hold at least one target that is not NaN, got none")

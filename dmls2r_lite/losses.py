@@ -9,6 +9,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from .parameters import check_rules
+
 
 class MetricBatch(NamedTuple):
     """What a loss of step 2 is given: some anchors, with the samples that were mined for each.
@@ -111,7 +113,7 @@ def ranked_list_loss(
     Raises
     ------
     ValueError
-        If shapes do not fit, a set is empty, or `weighting` is unknown.
+        If shapes do not fit, a set is empty, or a parameter is out of range.
     """
     shape = positives.shape
     fit = len(shape) == 3 and shape == negatives.shape and anchors.shape == (shape[0], shape[2])
@@ -120,17 +122,16 @@ def ranked_list_loss(
             "anchors must have shape (N, n_codes), positives and negatives both (N, k, n_codes), "
             f"got {tuple(anchors.shape)}, {tuple(shape)} and {tuple(negatives.shape)}"
         )
-    if weighting not in ("ranked_list", "literal"):
-        raise ValueError(f"weighting must be 'ranked_list' or 'literal', got {weighting!r}")
+    check_rules({"boundary": boundary, "margin": margin, "temperature": temperature, "weighting": weighting})
 
     d_positive = torch.linalg.vector_norm(anchors[:, None] - positives, dim=-1)
     d_negative = torch.linalg.vector_norm(anchors[:, None] - negatives, dim=-1)
     negative_sign = -1.0 if weighting == "ranked_list" else 1.0
     loss_positive = _weighted_mean(
-        (d_positive - (boundary - margin)).relu(), temperature * d_positive, weight_gradient
+        (d_positive - (boundary - margin)).relu(), d_positive, temperature, weight_gradient
     )
     loss_negative = _weighted_mean(
-        (boundary - d_negative).relu(), negative_sign * temperature * d_negative, weight_gradient
+        (boundary - d_negative).relu(), d_negative, negative_sign * temperature, weight_gradient
     )
     return (loss_positive + loss_negative).mean() / 2
 
@@ -159,8 +160,10 @@ class RankedListLoss:
         )
 
 
-def _weighted_mean(costs: Tensor, log_weights: Tensor, weight_gradient: bool) -> Tensor:
-    weights = log_weights.softmax(dim=1)
+def _weighted_mean(costs: Tensor, d: Tensor, temperature: float, weight_gradient: bool) -> Tensor:
+    temperature = min(max(temperature, -1e30), 1e30)  # beyond, the worst counts alone, or products overflow
+    d = d.to(torch.promote_types(d.dtype, torch.float32))  # half precision ends at 65504
+    weights = (temperature * d).softmax(dim=1).to(costs.dtype)
     if not weight_gradient:
         weights = weights.detach()
     return (weights * costs).sum(dim=1)

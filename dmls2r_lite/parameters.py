@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
+import difflib
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,21 +31,25 @@ class Rule(NamedTuple):
 
 
 def count(low: int = 1, high: int | None = None) -> Rule:
-    """Integers from `low` to `high`."""
+    """Integers from `low` to `high`, which are 2 ** 31 at most: nothing here can be done more often."""
 
     def fits(value: Any) -> bool:
         is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        return is_integer and low <= int(value) and (high is None or int(value) <= high)
+        return is_integer and low <= int(value) <= (2**31 if high is None else high)
 
     return Rule(f"an integer of {low} or more" if high is None else f"an integer from {low} to {high}", fits)
 
 
 def number(words: str, fits: Callable[[float], bool]) -> Rule:
-    """Finite numbers for which `fits` is true."""
+    """Finite numbers of Python and NumPy for which `fits` is true."""
 
     def is_number(value: Any) -> bool:
-        is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        return is_real and math.isfinite(float(value)) and fits(float(value))
+        if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
+            return False  # of fractions, which are real too, PyTorch makes nothing
+        try:
+            return abs(float(value)) <= 1e30 and fits(float(value))  # larger ones overflow in float32
+        except OverflowError:  # an integer such as 10**400
+            return False
 
     return Rule(words, is_number)
 
@@ -87,6 +91,9 @@ RULES: dict[str, Rule] = {
     "n_labeled": count(2),
     "n_unlabeled": count(0),
     "seed": count(0, 2**31),  # seeds count up from here, and NumPy's legacy generators end at 2**32
+    "random_state": count(0, 2**32 - 1).or_else(
+        "a numpy.random.RandomState", lambda value: isinstance(value, np.random.RandomState)
+    ).or_none(),
     "n_seeds": count(2),
     "n_repeats": count(2),
     "n_splits": count(2),
@@ -124,6 +131,7 @@ RULES: dict[str, Rule] = {
     "max_steps_per_epoch": COUNT,
     "early_stopping": choice(None, "held_out", "cross_validation", "leave_one_out"),
     "warm_start": choice(False, True),
+    "progress": choice(False, True),
     "callback": CALLABLE,
     # mining and its loss
     "k": COUNT,
@@ -149,7 +157,8 @@ RULES: dict[str, Rule] = {
     "n_rows": COUNT,
     "n_peers": count(2),
     "noise": number("a finite number of 0 or more", lambda value: value >= 0),
-    # few labels
+    # verdicts and few labels
+    "level": number("a number above 0 and below 1", lambda value: 0 < value < 1),
     "sharpness": number("a finite number of 0 or more", lambda value: value >= 0),
     "coverage": number("a number above 0 and below 1", lambda value: 0 < value < 1),
     "normalizer": choice(None, "spread", "metric"),
@@ -189,10 +198,24 @@ def check_rules(values: Mapping[str, Any], *, at_least: Mapping[str, int] | None
         rules["margin"] = number(f"a number from 0 to boundary, {boundary}", lambda v: 0 <= v <= boundary)
     for name, value in values.items():
         if name in rules and not rules[name].fits(value):
-            raise ParameterError(f"{name} must be {rules[name].allowed}, got {value!r}")
+            raise ParameterError(f"{name} must be {rules[name].allowed}, got {shown(value)}")
 
 
 def check_not_above(name: str, value: int, limit: int, of_what: str) -> None:
     """Raise ParameterError if a count exceeds how many there are of something."""
     if value > limit:
         raise ParameterError(f"{name} must not exceed {of_what}, {limit}, got {value}")
+
+
+def shown(value: object) -> str:
+    """A value in a message: on one line, and not longer than one."""
+    if isinstance(value, int) and abs(value) > 2**63:
+        return f"an integer of {len(str(abs(value)))} digits"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """What follows in a message the name that is not known: the one that is most like it, if there is one."""
+    close = difflib.get_close_matches(str(name)[:100], list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""

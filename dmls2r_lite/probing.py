@@ -7,9 +7,15 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from .model import SiameseNetwork
 from .parameters import ParameterError
+
+
+def has_batch_norm(module: nn.Module) -> bool:
+    """Whether a module cannot take a batch of one in training."""
+    return any(isinstance(part, _BatchNorm) for part in module.modules())
 
 
 def check_encoder_given(encoder: nn.Module | None, X: np.ndarray) -> None:

@@ -177,6 +177,8 @@ def mine_by_chunks(
                 values, numbers = torch.cat([kept[0], values], dim=1), torch.cat([kept[1], numbers], dim=1)
             order = values.sort(dim=1, stable=True, descending=side == 1).indices[:, :k]
             best[side] = values.gather(1, order), numbers.gather(1, order)
+    if start != m:
+        raise ValueError(f"chunks must have {m} columns in all, got {start}")
     positives, negatives = (kept[1] for kept in best if kept is not None)
     return positives, negatives
 
@@ -204,3 +206,26 @@ def check_mining(k: int, m: int, mode: str, *values: Tensor) -> None:
         raise ValueError(f"k must be between 1 and the number of unlabeled samples, {m}, got {k}")
     if not all(value.isfinite().all() for value in values):
         raise ValueError("estimated differences must be finite: has training diverged?")
+
+
+def check_mined(mined: object, n: int, m: int, k: int) -> tuple[Tensor, Tensor]:
+    """What a miner has returned, or ValueError if it is not two sets of k of m rows for each of n anchors."""
+    try:
+        positives, negatives = (torch.as_tensor(rows) for rows in mined)  # type: ignore[attr-defined]
+        is_whole = not any(rows.is_floating_point() or rows.is_complex() for rows in (positives, negatives))
+        is_whole &= positives.dtype != torch.bool and negatives.dtype != torch.bool
+        if is_whole and positives.shape == negatives.shape == (n, k):
+            rows = torch.cat([positives, negatives], dim=1)
+            if n == 0 or (rows.min() >= 0 and rows.max() < m):
+                return positives.long(), negatives.long()
+        got = " and ".join(
+            f"{rows.dtype} of shape {tuple(rows.shape)} from {rows.min()} to {rows.max()}"
+            if rows.numel()
+            else f"shape {tuple(rows.shape)}"
+            for rows in (positives, negatives)
+        )
+    except (TypeError, ValueError, RuntimeError):
+        got = repr(mined)
+    raise ValueError(
+        f"miner must return two tensors of integers of shape ({n}, {k}), rows from 0 to {m - 1}, got {got}"
+    )

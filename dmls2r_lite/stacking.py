@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from . import losses, scale
 from .miner import mine
 from .model import LinearPairHead, SiameseNetwork
+from .parameters import shown
 
 if TYPE_CHECKING:
     from .training import Orders, Step, TrainingSet
@@ -41,7 +42,7 @@ class StackedLinear(nn.Module):
 
 
 class StackedPairHead(nn.Module):
-    """`LinearPairHead`s side by side."""
+    """Several of `LinearPairHead`, side by side."""
 
     def __init__(self, heads: Sequence[LinearPairHead]) -> None:
         super().__init__()
@@ -102,8 +103,10 @@ class StackedNetwork(SiameseNetwork):
 def check_loss(loss: object) -> Tensor:
     """The loss of one network as it is, or ValueError if it is not a scalar tensor."""
     if not isinstance(loss, Tensor) or loss.ndim > 0 or not loss.requires_grad:
-        got = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) and loss.ndim else repr(loss)
-        raise ValueError(f"a loss must be a scalar tensor that depends on the network's weights, got {got}")
+        got = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) and loss.ndim else shown(loss)
+        raise ValueError(
+            f"metric_loss must give a scalar tensor that depends on the network's weights, got {got}"
+        )
     return loss
 
 

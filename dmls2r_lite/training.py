@@ -26,7 +26,7 @@ from .losses import (
 )
 from .miner import Miner, mine
 from .model import SiameseNetwork, take
-from .scale import all_pairs_loss
+from .scale import all_pairs_loss, check_mined
 from .schedules import Schedule
 from .stacking import SideBySide
 
@@ -151,10 +151,10 @@ class MetricStep:
         """Rows of unlabeled samples (N, 2k) for all anchors: positives, then negatives."""
         if was_training := network.training:
             network.eval()
-        mined = torch.cat(self.mine(network, data.x_labeled, data.x_unlabeled, self.k), dim=1)
+        mined = self.mine(network, data.x_labeled, data.x_unlabeled, self.k)
         if was_training:
             network.train()
-        return mined
+        return torch.cat(check_mined(mined, len(data.x_labeled), len(data.x_unlabeled), self.k), dim=1)
 
     def look_up(self, anchors: Tensor, mined: Tensor, data: TrainingSet) -> tuple[Tensor, Tensor]:
         """The numbers of some anchors, and the samples mined for them one after the other."""
@@ -355,9 +355,10 @@ def plan(
     known: dict[str, Step] = {"pairwise": pairwise, "metric": metric}
     if isinstance(metric, MetricStep):
         known["joint"] = JointStep(pairwise=pairwise, metric=metric)
-    names = list(schedule(n_epochs))
-    if not names or not set(names) <= set(known):
-        raise ValueError(f"schedule must give one or more of {', '.join(map(repr, known))}, got {names}")
+    given: Any = schedule(n_epochs)
+    names = list(given) if isinstance(given, Iterable) else []
+    if not names or not all(isinstance(name, str) and name in known for name in names):
+        raise ValueError(f"schedule must give one or more of {', '.join(map(repr, known))}, got {given!r}")
     return [known[name] for name in names]
 
 

@@ -521,7 +521,7 @@ class TestProbes:
 def test_a_loss_must_be_a_scalar_of_the_weights(returned, n_networks, split):
     model = small(metric_loss=returned, n_networks=n_networks)
     with pytest.raises(
-        ValueError, match="a loss must be a scalar tensor that depends on the network's weights"
+        ValueError, match="metric_loss must give a scalar tensor that depends on the network's weights"
     ):
         model.fit(split.X_train, split.y_train)
 

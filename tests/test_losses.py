@@ -190,5 +190,33 @@ class TestRankedListLoss:
             ranked_list_loss(*(torch.zeros(shape) for shape in shapes))
 
     def test_unknown_weighting(self):
-        with pytest.raises(ValueError, match="weighting must be 'ranked_list' or 'literal', got 'equal'"):
+        with pytest.raises(
+            ValueError, match="weighting must be one of 'ranked_list', 'literal', got 'equal'"
+        ):
             ranked_list_loss(self.ANCHORS, self.POSITIVES, self.NEGATIVES, weighting="equal")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("temperature", [1e6, -1e6, 1e30, 3e38])
+def test_large_temperatures_in_low_precision(dtype, temperature):
+    """The worst of each set counts alone."""
+    anchors = torch.zeros(1, 1, dtype=dtype, requires_grad=True)
+    positives, negatives = (torch.tensor([[[1.0], [3.0]]], dtype=dtype) for _ in "pn")
+    if abs(temperature) > 1e30:
+        with pytest.raises(ValueError, match="temperature must be a finite number"):
+            ranked_list_loss(anchors, positives, negatives, 4.0, 1.0, temperature)
+        return
+    loss = ranked_list_loss(anchors, positives, negatives, 4.0, 1.0, temperature)
+    loss.backward()
+    # positives cost 0 and 0 beyond 3, negatives 3 and 1: the nearest is the worst
+    assert loss.item() == (1.5 if temperature > 0 else 0.5)
+    assert anchors.grad.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"margin": -0.1}, {"margin": 1.3}, {"boundary": 0.0}, {"boundary": -1}]
+)
+def test_parameters_out_of_range(parameters):
+    name = next(iter(parameters))
+    with pytest.raises(ValueError, match=f"^{name} must be"):
+        ranked_list_loss(torch.zeros(1, 1), torch.zeros(1, 1, 1), torch.zeros(1, 1, 1), **parameters)

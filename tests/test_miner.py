@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dmls2r_lite.miner import mine_positives_negatives
-from dmls2r_lite.scale import mine_from_scores
+from dmls2r_lite.scale import mine_by_chunks, mine_from_scores
 
 MODES = ["absolute", "signed"]
 
@@ -139,3 +139,10 @@ def test_shapes_that_do_not_fit():
         mine_from_scores(torch.zeros(2, 1), torch.zeros(3), 1)
     with pytest.raises(ValueError, match=r"or \(R, N\) and \(R, M\), got \(2, 1\) and \(3, 4\)"):
         mine_from_scores(torch.zeros(2, 1), torch.zeros(3, 4), 1)
+
+
+@pytest.mark.parametrize("n_columns", [0, 2, 4])
+def test_chunks_with_fewer_or_more_columns_than_there_are(n_columns):
+    chunks = [torch.zeros(2, 1)] * n_columns
+    with pytest.raises(ValueError, match=f"chunks must have 3 columns in all, got {n_columns}"):
+        mine_by_chunks(chunks, 3, 1)

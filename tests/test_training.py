@@ -191,9 +191,9 @@ def test_each_pair_is_drawn_at_most_once_an_epoch(max_steps, n_seen, data):
 
 
 class TestOptimizerState:
-    """Placebo metric epochs: with so large a negative margin the loss, and its gradient, is zero."""
+    """Placebo metric epochs: the loss, and its gradient, is zero."""
 
-    PLACEBO = {"boundary": 0.0, "margin": -1e3}  # noqa: RUF012
+    PLACEBO = {"metric_loss": null_loss}  # noqa: RUF012
 
     def weights_by_epoch(self, data, state):
         network = make_network()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,11 +47,14 @@ def choose(
     No row needs a label. Those are chosen that say most about all others, or about the rows of --targets.
     A picture of them is written beside the table.
     """
+    from ..parameters import did_you_mean
+
     parameters = dict(given)
     unknown = parameters.keys() - {"target", "drop_columns", "groups"}
     if unknown:
         raise click.ClickException(
             f"unknown parameter {', '.join(sorted(unknown))}; known are target, drop_columns, groups"
+            f"{did_you_mean(min(unknown), ['target', 'drop_columns', 'groups'])}"
         )
     if len(parameters) < len(given):
         raise click.ClickException("give each parameter once; drop_columns takes several names: A,B")
@@ -107,6 +109,7 @@ def write_choice(
     from ..data.preparing import describe_columns
     from ..data.reading import table_name
     from ..practice.choosing import choose_rows
+    from ..system import replacing
 
     output = output or Path(f"{table_name(path)}_chosen.csv")
     picture = output.with_suffix(".png")
@@ -128,15 +131,9 @@ def write_choice(
     chosen = choose_rows(table, n, is_labeled.to_numpy(), others, random_state=0)
     written = _chosen_cells(path, reading, table.index[chosen])
     figure = _draw(table, is_labeled.to_numpy(), chosen, path.name)
-    unfinished = [file.with_name(f".unfinished_{file.name}") for file in (output, picture)]
-    try:
-        written.to_csv(unfinished[0], sep=reading.separator, index=False)
-        figure.savefig(unfinished[1], format="png", dpi=150)
-        for before, after in zip(unfinished, (output, picture), strict=True):
-            os.replace(before, after)
-    finally:
-        for file in unfinished:
-            file.unlink(missing_ok=True)
+    with replacing(picture) as unfinished_picture, replacing(output) as unfinished:
+        written.to_csv(unfinished, sep=reading.separator, index=False)
+        figure.savefig(unfinished_picture, format="png", dpi=150)
     notices = [
         f"{column}: {', '.join(filter(None, row[['treatment', 'warning']]))}"
         for column, row in described.iterrows()

@@ -16,10 +16,12 @@ from typing import Any
 import click
 
 from .choose import choose
+from .looks import ManyValues, WholeSentences, show_progress
 from .predict import predict
 
 # Heavy imports are inside the functions that need them, so that `dmls2r --help` is fast.
 
+SAME_COMMAND = "the same command does the rest"
 NUMBERED = "[0-9][0-9]_*.ipynb"
 TYPES: dict[str, click.ParamType[Any]] = {
     "int": click.INT,
@@ -29,7 +31,7 @@ TYPES: dict[str, click.ParamType[Any]] = {
 }
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=WholeSentences, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="dmls2r-lite", prog_name="dmls2r")
 def main() -> None:
     """Learn semi-supervised deep metric regression (DML-S2R), notebook by notebook."""
@@ -42,7 +44,7 @@ main.add_command(choose)
 main.add_command(predict)
 
 
-@main.group(invoke_without_command=True)
+@main.group(cls=WholeSentences, invoke_without_command=True)
 @click.pass_context
 def datasets(context: click.Context) -> None:
     """List the datasets that have a name, and whether their files are here."""
@@ -77,10 +79,12 @@ def fetch(name: str) -> None:
     """Get the dataset NAME from UCI, unless it is here."""
     from ..data import uci
     from ..data.catalog import DATASETS
+    from ..parameters import did_you_mean, shown
 
     if name not in uci.FILES:
-        known = f"{name} needs no file" if name in DATASETS else f"unknown dataset {name!r}"
-        raise click.ClickException(f"{known}; from UCI come {', '.join(uci.FILES)}")
+        known = f"{name} needs no file" if name in DATASETS else f"unknown dataset {shown(name)}"
+        meant = did_you_mean(name, uci.FILES)
+        raise click.ClickException(f"{known}; from UCI come {', '.join(uci.FILES)}{meant}")
     path = _or_fail(uci.find, name) or _or_fail(uci.fetch, name)
     _or_fail(uci.read, name, path)
     click.echo(f"{name} is in {path}")
@@ -146,27 +150,9 @@ def run(
         click.echo("\nInterrupted: the same command picks up where this one stopped.", err=True)
         sys.exit(130)
     except OSError as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(f"{error}. What is finished is kept: {SAME_COMMAND}") from error
     if not all_went_well:
         sys.exit(1)
-
-
-class ManyValues(click.Command):
-    """A command whose repeatable options take several values at once: `--datasets boston toy`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        repeatable = {
-            name for option in self.params if getattr(option, "multiple", False) for name in option.opts
-        }
-        given: list[str] = []
-        option = ""
-        for before, arg in zip(["", *args], args, strict=False):
-            if arg.startswith("-"):
-                option = arg
-            elif before != option and option in repeatable:
-                given.append(option)
-            given.append(arg)
-        return super().parse_args(ctx, given)
 
 
 @main.command(cls=ManyValues)
@@ -248,30 +234,29 @@ def benchmark(
     to_do = next(progress)
     click.echo(f"{to_do} trials to do, into {output / table}")
     try:
-        with click.progressbar(length=to_do, show_pos=True) as bar:
-            for left in progress:
-                bar.update(to_do - left - bar.pos)
+        show_progress(progress, to_do)
     except KeyboardInterrupt:
         click.echo("\nInterrupted: the same command does the rest.", err=True)
         sys.exit(130)
     except (RuntimeError, OSError) as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(f"{error}. What is finished is kept: {SAME_COMMAND}") from error
     click.echo(f"done; now: dmls2r tables {output}" if study == "paper" else "done")
 
 
 @main.command()
 @click.argument("results", required=False, type=click.Path(path_type=Path, file_okay=False))
-@click.option("--html", "as_html", is_flag=True, help="A page in HTML in place of Markdown.")
+@click.option("--html", "as_html", is_flag=True, help="A page in HTML.")
 def tables(results: Path | None, as_html: bool) -> None:
     """Print the paper's Tables 1 to 4 with the trials of the folder RESULTS beside them.
 
     Without a folder: the trials that come with the package.
     """
     from ..study.benchmark import read_trials, shipped_trials
-    from ..study.reproduction import render_tables
+    from .tables import tables_to_html, tables_to_text
 
     trials = _or_fail(read_trials, results) if results else shipped_trials()
-    click.echo(render_tables(trials, as_html))
+    width = shutil.get_terminal_size((120, 24)).columns
+    click.echo(tables_to_html(trials) if as_html else tables_to_text(trials, width))
 
 
 @main.command()
@@ -307,8 +292,12 @@ def _find_notebooks(folder: Path | None, only: Sequence[str]) -> list[Path]:
     numbers = {number.zfill(2) if number else "(empty)" for number in only}
     missing = numbers - {path.name[:2] for path in found}
     if missing:
+        from ..parameters import did_you_mean
+
+        stems = {path.stem: path.stem[3:] for path in found}
+        meant = "".join(did_you_mean(number, [*stems, *stems.values()]) for number in sorted(missing))
         raise click.ClickException(
-            f"no notebook has the number {', '.join(sorted(missing))}; there are\n  "
+            f"no notebook has the number {', '.join(sorted(missing))}{meant}; there are\n  "
             + "\n  ".join(path.stem for path in found)
         )
     return [path for path in found if not numbers or path.name[:2] in numbers]
@@ -321,6 +310,7 @@ def _plan(
     from ..data.catalog import DATASETS
     from ..data.datasets import is_path, load_dataset
     from ..data.reading import table_name
+    from ..parameters import did_you_mean, shown
     from ..teaching.notebook import check_parameters
     from .pages import align
     from .runner import Job
@@ -328,7 +318,8 @@ def _plan(
     for dataset in datasets:
         if dataset not in DATASETS and not is_path(dataset):
             raise click.ClickException(
-                f"unknown dataset {dataset!r}; known are {', '.join(DATASETS)}, or give the path of a file"
+                f"unknown dataset {shown(dataset)}; known are {', '.join(DATASETS)}, "
+                f"or give the path of a file{did_you_mean(dataset, DATASETS)}"
             )
     for name, instead in {"dataset": "an argument: dmls2r run", "output_dir": "--output-dir"}.items():
         if name in given:
@@ -343,8 +334,9 @@ def _plan(
             row = rows.setdefault(name, [name, parameter["type"], default, parameter["help"]])
             if default not in row[2].split(" or "):  # notebooks may differ
                 row[2] += f" or {default}"
+        meant = "".join(did_you_mean(name, rows) for name in unknown)
         raise click.ClickException(
-            f"unknown parameter {', '.join(unknown)}; known are\n  "
+            f"unknown parameter {', '.join(unknown)}{meant}; known are\n  "
             + "\n  ".join(align([["name", "type", "default", ""], *rows.values()]))
         )
 
@@ -359,17 +351,17 @@ def _plan(
                 key: _convert(known[path][key], text) for key, text in texts.items() if key in known[path]
             }
             parameters = {key: p["default"] for key, p in known[path].items()} | injected
-            label = ""
+            label = note = ""
             if "dataset" in parameters:
                 to_check = {key: value for key, value in parameters.items() if key != "output_dir"}
                 try:
                     data = check_parameters(**to_check, needs_targets=_needs_targets(path), load=load)
                 except (TypeError, ValueError, OSError) as error:
                     raise click.ClickException(f"{dataset}, {path.stem}: {error}") from error
-                label = data.target_label
+                label, note = data.target_label, data.note
                 if path == notebooks[0] and name != source:
                     click.echo(f"{dataset}: {data.note}", err=True)
-            jobs.append(Job(name, source, label, path, injected, parameters))
+            jobs.append(Job(name, source, label, path, injected, parameters, note))
     return jobs
 
 

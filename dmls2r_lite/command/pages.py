@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import posixpath
 import re
 from collections.abc import Sequence
 from html import escape
@@ -13,14 +14,35 @@ from typing import Any
 
 import nbformat
 from jinja2 import Environment, PackageLoader
-from nbconvert import HTMLExporter
+from nbconvert.filters import strip_ansi
 
 from ..teaching.notebook import RESULTS_MIME
+from .findings import describe, format_number, unit_of
+from .rendering import (
+    PageRenderer,
+    code_to_html,
+    linked_pages,
+    markdown_to_html,
+    markdown_to_text,
+    settle_links,
+    table_to_html,
+)
 
 CAPTION = "*Figure:*"
+FILES = {  # that notebook 05 writes
+    "predictions.csv": "every row with its prediction and interval",
+    "label_next.csv": "the rows to label next",
+    "model.dmls2r": "the model, for dmls2r predict",
+}
+VERDICT = "04"  # the notebook that says whether unlabeled data helped
 GLOSSARY = "GLOSSARY"
 INDEX_TITLE = "DML-S2R: results"
+GENERATOR = '<meta name="generator" content="dmls2r-lite">'
 NO_CAPTION = "No description has been provided for this image"  # nbconvert's
+
+
+ENVIRONMENT = Environment(loader=PackageLoader(__package__), autoescape=True, trim_blocks=True)
+ENVIRONMENT.globals["generator"] = GENERATOR
 
 
 def collect_results(nb: nbformat.NotebookNode) -> dict[str, Any]:
@@ -40,7 +62,8 @@ def format_results(results: dict[str, Any], at_most: int | None = None) -> str:
 
 def format_value(value: Any) -> str:
     """A float with four digits, anything else as it is."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return format_number(value, 4) if "e" in text else text
 
 
 def align(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -99,25 +122,156 @@ def describe_figures(nb: nbformat.NotebookNode) -> list[str]:
     return captions
 
 
-def to_html(nb: nbformat.NotebookNode, title: str, source: Path) -> str:
-    """The notebook as a page, with links to what lies in the folder `source` that it comes from."""
-    captions = describe_figures(nb)
-    html, _ = HTMLExporter().from_notebook_node(nb, resources={"metadata": {"name": title}})
-    # nbconvert's template does not ask for alternative texts.
-    first, *others = html.split(f'alt="{NO_CAPTION}"')
-    if len(others) == len(captions):  # else some images come from elsewhere
-        html = first + "".join(
-            f'alt="{escape(caption)}"{rest}' for caption, rest in zip(captions, others, strict=True)
-        )
-    html = html.replace(f'href="{GLOSSARY}.md', f'href="../{GLOSSARY}.html')
-    return re.sub(r'href="(exercises/[^"]+)"', lambda link: f'href="{(source / link[1]).as_uri()}"', html)
+def to_html(
+    nb: nbformat.NotebookNode,
+    name: str,
+    pages: Sequence[str] = (),
+    about: str = "",
+    note: str = "",
+    unit: str = "",
+) -> str:
+    """A notebook as a page, without scripts or other files.
+
+    Parameters
+    ----------
+    nb : nbformat.NotebookNode
+    name : str
+        Without an ending.
+    pages : sequence of str
+        Names of all notebooks of the course in order: its bar leads to those before and after.
+    about : str
+        The dataset and its target, or what else a reader must know.
+    note : str
+        What was done to the table.
+    unit : str
+        Of the target.
+
+    Returns
+    -------
+    str
+        HTML. Links within the course are marked: `settle_links` makes them lead somewhere.
+    """
+    results = collect_results(nb)
+    is_report = (
+        "recommended" in results
+    )  # for somebody who wants predictions: code and pictures change places
+    anchors: set[str] = set()
+    sections: list[tuple[str, str]] = []
+    parts: list[str] = []
+    pictures: list[str] = []
+    for index, cell in enumerate(nb.cells):
+        if cell.cell_type == "markdown":
+            if is_report and cell.source.startswith(CAPTION):
+                continue
+            renderer = PageRenderer(anchors=anchors)
+            parts.append(markdown_to_html(cell.source, renderer))
+            sections += renderer.sections
+        elif cell.cell_type == "code":
+            is_open = "hand-built" in cell.metadata.get("tags", []) and not is_report
+            parts.append(_code(cell.source, is_open))
+            for output in cell.outputs:
+                if "image/png" in output.get("data", {}):
+                    caption = markdown_to_text(caption_of(nb, index))
+                    (pictures if is_report else parts).append(_figure(output, caption, is_report))
+                else:
+                    parts.append(_output(output, anchors))
+    body = "\n".join(parts)
+    before, heading, after = body.partition("</h1>\n")
+    if not heading:
+        before, after = f"<h1>{escape(name)}</h1>\n", body
+    place = list(pages).index(name) if name in pages else None
+    up = "../" * name.count("/")
+    return ENVIRONMENT.get_template("notebook.html.jinja").render(
+        title=title_of(nb) or name,
+        heading=before + heading,
+        body=after,
+        pictures="\n".join(pictures),
+        files=FILES if is_report else {},
+        finding=describe(name, results, unit),
+        about=about,
+        note=note if is_report else "",
+        sections=sections,
+        index=f"../{up}index.html",
+        glossary=f"{up}{GLOSSARY}.html",
+        previous=pages[place - 1] if place else None,
+        next=pages[place + 1] if place is not None and place + 1 < len(pages) else None,
+    )
 
 
-def glossary_to_html(path: Path) -> str:
-    """The glossary as a page."""
+def _code(source: str, is_open: bool) -> str:
+    functions = re.findall(r"^(?:def|class) (\w+)", source, flags=re.M)
+    what = f": {', '.join(functions)}" if functions else f", {len(source.splitlines())} lines"
+    opened = " open" if is_open else ""
+    summary = f"<summary>Code{escape(what)}</summary>"
+    return f'<details class="folded"{opened}>{summary}{code_to_html(source)}</details>'
+
+
+def _figure(output: nbformat.NotebookNode, caption: str, with_caption: bool) -> str:
+    below = f"<figcaption>Figure: {escape(caption)}</figcaption>" if with_caption and caption else ""
+    png = output.data["image/png"].replace("\n", "")
+    alt = escape(caption or NO_CAPTION)
+    return f'<figure><img src="data:image/png;base64,{png}" alt="{alt}">{below}</figure>'
+
+
+def _output(output: nbformat.NotebookNode, anchors: set[str]) -> str:
+    data = output.get("data", {})
+    if "text/markdown" in data:
+        return markdown_to_html(data["text/markdown"], PageRenderer(trusted=False, anchors=anchors))
+    if "<table" in data.get("text/html", ""):
+        return table_to_html(data["text/html"])
+    if output.output_type == "error":
+        text, style = "\n".join(output.traceback), ' class="failed"'
+    else:
+        text, style = output.get("text", data.get("text/plain", "")), ""
+    return f'<pre{style} tabindex="0">{escape(strip_ansi(text))}</pre>' if text.strip() else ""
+
+
+def text_to_html(path: Path, name: str) -> str:
+    """A notebook that is not run, or a text such as the glossary, as a page."""
+    if path.suffix == ".ipynb":
+        about = f"To solve these tasks open {name}.ipynb in JupyterLab, next to the notebooks."
+        return to_html(nbformat.read(path, as_version=4), name, about=about)
     cell = nbformat.v4.new_markdown_cell(path.read_text(encoding="utf-8"))
-    nb = nbformat.v4.new_notebook(cells=[cell])
-    return HTMLExporter().from_notebook_node(nb, resources={"metadata": {"name": "Glossary"}})[0]
+    return to_html(nbformat.v4.new_notebook(cells=[cell]), name)
+
+
+def link_pages(folder: Path, record: dict[str, Any], course: Path) -> dict[str, str]:
+    """Let the pages of a folder lead to each other, and add those of the course that they lead to.
+
+    Parameters
+    ----------
+    folder : Path
+        Of a dataset.
+    record : dict
+        Its results.json.
+    course : Path
+        Folder of the notebooks, the glossary and the exercises.
+
+    Returns
+    -------
+    dict of str to str
+        HTML by path in the folder.
+    """
+    pages = [entry["html"] for entry in record["notebooks"].values() if (folder / entry["html"]).is_file()]
+    texts = {page: (folder / page).read_text(encoding="utf-8") for page in pages}
+    wanted = set().union(*map(linked_pages, texts.values()))
+    for source in [course / f"{GLOSSARY}.md", *course.glob("exercises/[0-9]*.ipynb")]:
+        page = source.relative_to(course).with_suffix(".html").as_posix()
+        if page in wanted and source.is_file():
+            texts[page] = text_to_html(source, page.removesuffix(".html"))
+    there = [*texts, *(name for name in FILES if (folder / name).is_file())]
+    return {
+        page: settle_links(text, {posixpath.relpath(name, posixpath.dirname(page)) for name in there})
+        for page, text in texts.items()
+    }
+
+
+def title_of(nb: nbformat.NotebookNode) -> str:
+    """The first heading."""
+    for cell in nb.cells:
+        if cell.cell_type == "markdown" and (found := re.match(r"# (.+)", cell.source)):
+            return markdown_to_text(found[1])
+    return ""
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
@@ -149,35 +303,53 @@ def make_index(output_dir: Path) -> str:
     for path in sorted(output_dir.glob("*/results.json")):
         record = read_record(path)
         if record is not None:
-            figures = {name: key_figure(path.parent / e["path"]) for name, e in record["notebooks"].items()}
-            runs.append({**record, "folder": path.parent.name, "figures": figures})
+            runs.append(record | _seen(record, path.parent))
     keys = {(name, key): None for run in runs for name, e in run["notebooks"].items() for key in e["results"]}
     comparison = [
         (name, key, [run["notebooks"].get(name, {}).get("results", {}).get(key, "–") for run in runs])
         for name, key in sorted(keys, key=lambda pair: pair[0])
     ]
-    environment = Environment(loader=PackageLoader(__package__, ""), autoescape=True, trim_blocks=True)
-    environment.filters |= {"value": format_value, "values": format_results}
-    return environment.get_template("index.html.jinja").render(
+    return ENVIRONMENT.get_template("index.html.jinja").render(
         title=INDEX_TITLE, runs=runs, comparison=comparison
     )
 
 
-def is_index(path: Path) -> bool:
-    """Whether a file is an index page of ours."""
-    return path.is_file() and f"<title>{INDEX_TITLE}</title>" in path.read_text("utf-8", errors="replace")
+def _seen(record: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """What the index says about a dataset beside its record."""
+    notebooks = {name: _read(folder / entry["path"]) for name, entry in record["notebooks"].items()}
+    unit = unit_of(record["target"])
+    found = {name: describe(name, entry["results"], unit) for name, entry in record["notebooks"].items()}
+    names = sorted(notebooks, key=lambda name: (name[:2] != VERDICT, name))  # the verdict comes first
+    return {
+        "folder": folder.name,
+        "titles": {name: (title_of(nb) if nb else "") or name for name, nb in notebooks.items()},
+        "findings": {name: found[name] for name in names if found[name]},
+        "figures": {name: key_figure(nb) for name in names if (nb := notebooks[name])},
+        "files": {file: what for file, what in FILES.items() if (folder / file).is_file()},
+    }
 
 
-def key_figure(path: Path) -> tuple[str, str] | None:
-    """PNG in base64 and text of the figure that stands for a notebook."""
+def _read(path: Path) -> nbformat.NotebookNode | None:
     try:
-        nb = nbformat.read(path, as_version=4)
+        return nbformat.read(path, as_version=4)
     except (OSError, ValueError):  # removed or broken since
         return None
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file is a page that was made here."""
+    return path.is_file() and GENERATOR in path.read_text("utf-8", errors="replace")
+
+
+def key_figure(nb: nbformat.NotebookNode) -> tuple[str, str] | None:
+    """PNG in base64 and text of the figure that stands for a notebook."""
     for index, cell in enumerate(nb.cells):
         if "key-figure" in cell.metadata.get("tags", []):
             for output in cell.get("outputs", []):
                 if "image/png" in output.get("data", {}):
                     png = output.data["image/png"].replace("\n", "")
-                    return png, caption_of(nb, index) or f"Key figure of {path.stem}"
+                    return png, markdown_to_text(caption_of(nb, index)) or f"Key figure of {title_of(nb)}"
     return None
+
+
+ENVIRONMENT.filters |= {"value": format_value, "values": format_results}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,6 +59,7 @@ def predict_file(model: Path, path: Path, output: Path | None = None) -> tuple[s
     """
     from ..data.reading import table_name
     from ..practice.storing import load_model
+    from ..system import replacing
 
     output = output or Path(f"{table_name(path)}_predictions.csv")
     if output.suffix.lower() != ".csv":
@@ -74,14 +74,10 @@ def predict_file(model: Path, path: Path, output: Path | None = None) -> tuple[s
     if clash:
         raise ValueError(f"{path} has a column named {clash[0]} already: rename it")
     has_commas = reading.columns["rule"].str.contains("decimal comma").any()
-    unfinished = output.with_name(f".unfinished-{os.getpid()}-{output.name}")
-    try:
+    with replacing(output) as unfinished:
         cells.join(estimates).to_csv(
             unfinished, index=False, sep=";" if has_commas else ",", decimal="," if has_commas else "."
         )
-        os.replace(unfinished, output)
-    finally:
-        unfinished.unlink(missing_ok=True)
     n_rows = f"{len(cells)} row{'' if len(cells) == 1 else 's'}"
     return (
         f"{output}: {n_rows} of {path.name} with estimates",

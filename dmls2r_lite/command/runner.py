@@ -24,21 +24,24 @@ from jupyter_client import AsyncKernelManager
 from papermill import PapermillExecutionError, execute_notebook
 from papermill.iorw import local_file_io_cwd
 
+from ..system import leftovers, replacing, write_whole
+from .findings import unit_of
 from .pages import (
-    GLOSSARY,
     align,
     collect_results,
     format_results,
-    glossary_to_html,
-    is_index,
+    is_ours,
+    link_pages,
     make_index,
     read_record,
     recommend,
     to_html,
 )
+from .rendering import settle_links
 
 PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "dmls2r-lite")
 NO_START = "Kernel died before replying to kernel_info"
+SECONDS_BETWEEN_LINES = 60
 MOST_AT_ONCE = 4  # notebooks: each has a kernel of some 500 MB
 
 
@@ -59,6 +62,8 @@ class Job:
         The parameters that replace the notebook's defaults.
     parameters : dict
         All parameters of the notebook.
+    note : str
+        What was done to the table.
     """
 
     dataset: str
@@ -67,6 +72,7 @@ class Job:
     notebook: Path
     injected: dict[str, Any]
     parameters: dict[str, Any]
+    note: str = ""
 
     @property
     def name(self) -> str:
@@ -143,7 +149,7 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
             for leftover in _ours_unfinished(folder, jobs):  # of a run that was killed
                 leftover.unlink(missing_ok=True)
         index = output_dir / "index.html"
-        if not is_index(index):
+        if not is_ours(index):
             _keep_foreign(index)
         records = {
             dataset: _open_record(folder, [job for job in jobs if job.dataset == dataset])
@@ -160,13 +166,19 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
             record["notebooks"][job.name] = _write_notebook(job, folder, executed)
             _write_record(folder, record)
         for dataset, folder in folders.items():
+            written = {entry["html"] for entry in records[dataset]["notebooks"].values()}
+            for name, page in link_pages(folder, records[dataset], jobs[0].notebook.parent).items():
+                path = folder / name
+                if name not in written and not is_ours(path):
+                    _keep_foreign(path)
+                path.parent.mkdir(exist_ok=True)
+                write_whole(path, page)
             records[dataset]["complete"] = True
             _write_record(folder, records[dataset])
         with FileLock(output_dir / ".lock"):
-            _write(output_dir / "index.html", make_index(output_dir))
-            glossary = jobs[0].notebook.with_name(f"{GLOSSARY}.md")
-            if glossary.exists():
-                _write(output_dir / f"{GLOSSARY}.html", glossary_to_html(glossary))
+            for leftover in leftovers(index):
+                leftover.unlink(missing_ok=True)
+            write_whole(output_dir / "index.html", make_index(output_dir))
 
     entries = [(job, records[job.dataset]["notebooks"][job.name]) for job in jobs]
     rows = [("dataset", "notebook", "status", "seconds", "results")]
@@ -207,6 +219,7 @@ def _open_record(folder: Path, jobs: Sequence[Job]) -> dict[str, Any]:
         "dataset": jobs[0].dataset,
         "source": jobs[0].source,
         "target": jobs[0].target,
+        "note": jobs[0].note,
         "complete": False,  # until the whole run is
         "versions": versions(),
         "notebooks": {name: entry for name, entry in old["notebooks"].items() if name not in to_run},
@@ -226,11 +239,17 @@ def _execute_all(
     with local_file_io_cwd(), ThreadPoolExecutor(at_once) as pool:
         running = {pool.submit(_execute, job, folders[job.dataset]): job for job in reversed(jobs)}
         left: set[Future[Executed]] = set(running)
+        said = time.monotonic()
         try:
             while left:  # Windows notices an interrupt only between waits
                 done, left = wait(left, timeout=1, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield running[future], future.result()
+                    said = time.monotonic()
+                if left and time.monotonic() - said >= SECONDS_BETWEEN_LINES:
+                    said = time.monotonic()
+                    names = sorted(running[future].name for future in left if future.running())
+                    click.echo(f"still running: {', '.join(names)}", err=True)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             while not all(future.done() for future in left):  # a kernel may be about to start
@@ -261,7 +280,10 @@ def _execute(job: Job, folder: Path, tries: int = 3) -> Executed:
     except Exception as error:  # a notebook can fail in many ways: the others shall run
         if NO_START in str(error) and tries > 1:  # of kernels begun at once two may have got one port
             return _execute(job, folder, tries - 1)
-        failure, nb = error, nbformat.read(unfinished, as_version=4)
+        try:
+            failure, nb = error, nbformat.read(unfinished, as_version=4)
+        except Exception:  # it could not be written to its end
+            raise OSError(f"{unfinished} could not be written: is the disk full? ({error})") from error
     return Executed(nb, fingerprint, round(time.perf_counter() - start, 2), failure)
 
 
@@ -276,12 +298,15 @@ def _write_notebook(job: Job, folder: Path, executed: Executed) -> dict[str, Any
     path, html = folder / f"{name}.ipynb", folder / f"{name}.html"
     if not path.exists():
         _keep_foreign(html)
-    _write(html, to_html(nb, name, job.notebook.resolve().parent))
+    course = [path.stem for path in sorted(job.notebook.parent.glob("[0-9][0-9]_*.ipynb"))]
+    page = to_html(nb, name, course, _about(job), job.note, unit_of(job.target))
+    write_whole(html, settle_links(page, set()))
     moved_to = _move_aside(path) if is_edited(path) else None
     nb.metadata["dmls2r_lite"] = {"digest": _digest_outputs(nb)}
     nb.metadata["papermill"]["output_path"] = str(path)
-    nbformat.write(nb, _unfinished(job, folder))
-    os.replace(_unfinished(job, folder), path)
+    with replacing(path) as unfinished:
+        nbformat.write(nb, unfinished)
+    _unfinished(job, folder).unlink(missing_ok=True)
     entry: dict[str, Any] = {
         "status": "failed" if failure else "ok",
         "path": path.name,
@@ -313,6 +338,13 @@ def _write_notebook(job: Job, folder: Path, executed: Executed) -> dict[str, Any
     return entry
 
 
+def _about(job: Job) -> str:
+    """What a page says about its run."""
+    target = f" Target: {job.target}." if job.target else ""
+    given = {key: value for key, value in job.injected.items() if key not in ("dataset", "output_dir")}
+    return f"This run is on {job.dataset}.{target}" + (f" Given: {format_results(given)}." if given else "")
+
+
 def is_edited(path: Path) -> bool:
     """Whether a file differs from the notebook that was written there (or never was written by us)."""
     if not path.exists():
@@ -337,8 +369,10 @@ def _digest_outputs(nb: nbformat.NotebookNode) -> str:
 
 
 def _ours_unfinished(folder: Path, jobs: Sequence[Job]) -> list[Path]:
-    names = [f"{job.name}{part}" for job in jobs for part in (".ipynb", ".html", ".partial.html")]
-    return [folder / f".unfinished-{name}" for name in (*names, "results.json")]
+    endings = (".ipynb", ".html", ".partial.ipynb", ".partial.html")
+    names = [f"{job.name}{ending}" for job in jobs for ending in endings]
+    written = [found for name in (*names, "results.json") for found in leftovers(folder / name)]
+    return [*written, *(_unfinished(job, folder) for job in jobs)]
 
 
 def _keep_foreign(path: Path) -> None:
@@ -354,14 +388,7 @@ def _move_aside(path: Path) -> Path:
 
 def _write_record(folder: Path, record: dict[str, Any]) -> None:
     record["notebooks"] = dict(sorted(record["notebooks"].items()))
-    _write(folder / "results.json", json.dumps(record, indent=2, allow_nan=False) + "\n")
-
-
-def _write(path: Path, text: str) -> None:
-    """All or nothing: whoever looks sees the old file or the new one."""
-    unfinished = path.with_name(f".unfinished-{path.name}")
-    unfinished.write_text(text, encoding="utf-8")
-    os.replace(unfinished, path)
+    write_whole(folder / "results.json", json.dumps(record, indent=2, allow_nan=False) + "\n")
 
 
 def versions() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -140,7 +141,9 @@ def load_dataset(
 
 def is_path(name: str | Path) -> bool:
     """Whether a name that is not a dataset's is meant as a path."""
-    return isinstance(name, Path) or bool(re.search(r"[./\\]", name)) or Path(name).exists()
+    return (
+        isinstance(name, Path) or bool(re.search(r"[./\\]", name)) or os.path.exists(name)
+    )  # which long names do not trouble
 
 
 def _load_file(

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import check_targets, takes_unlabeled, unmasked
-from ..parameters import ParameterError
+from ..base import check_numbers, takes_unlabeled
+from ..parameters import ParameterError, shown
 
 
 class WithUnlabeled(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
@@ -71,9 +71,9 @@ class WithUnlabeled(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """
         if not takes_unlabeled(self.estimator):
             raise ParameterError(
-                f"estimator must take rows with y = NaN, as DMLS2RRegressor does, got {self.estimator!r}"
+                f"estimator must take rows with y = NaN, as DMLS2RRegressor does, got {shown(self.estimator)}"
             )
-        rows, targets = _stacked(X, self.X_unlabeled), np.asarray(check_targets(y), dtype=float)
+        rows, targets = _stacked(X, self.X_unlabeled), np.asarray(check_numbers("y", y), dtype=float)
         hidden = np.full((np.shape(self.X_unlabeled)[0], *targets.shape[1:]), np.nan)
         self.estimator_ = clone(self.estimator).fit(rows, np.concatenate([targets, hidden]))
         return self
@@ -103,7 +103,7 @@ def _stacked(X: ArrayLike | pd.DataFrame, others: ArrayLike | pd.DataFrame) -> n
                 f"{', '.join(map(str, others.columns))}"
             )
         return pd.concat([X, others], ignore_index=True)
-    rows, more = np.asarray(unmasked(X)), np.asarray(unmasked(others))
+    rows, more = np.asarray(check_numbers("X", X)), np.asarray(check_numbers("X_unlabeled", others))
     if rows.shape[1:] != more.shape[1:]:
         raise ParameterError(
             f"X_unlabeled must have the shape of X, {rows.shape[1:]} a row, got {more.shape[1:]}"

@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, clone
-from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..base import SemiSupervisedRegressor, check_estimates, check_regressor
 from ..estimators import DMLS2RRegressor
 from ..interop import LabeledKFold
-from ..parameters import ParameterError, check_rules
+from ..parameters import ParameterError, check_rules, shown
 from ..rivals.plain import plain_models
+from ..rivals.trees import ExtraTrees
 from ..rivals.twins import PairwiseDifferenceRegressor
 from ..study.trials import fit_with_seed, fit_without
 
@@ -40,7 +40,7 @@ def default_models(n_labeled: int) -> dict[str, RegressorMixin]:
     models = {
         "step 1": DMLS2RRegressor(schedule="pairwise_only", n_networks=2, max_steps_per_epoch=25),
         "extra trees": plain["extra trees"],
-        "extra trees on pairs": PairwiseDifferenceRegressor(ExtraTreesRegressor(30)),
+        "extra trees on pairs": PairwiseDifferenceRegressor(ExtraTrees(30)),
         "Gaussian process": plain["Gaussian process"],
         "ridge": plain["ridge"],
         "3-NN": plain["3-NN standardised"],
@@ -221,7 +221,8 @@ class AveragedRegressor(SemiSupervisedRegressor):
         given = default_models(n_labeled) if self.models is None else self.models
         if isinstance(given, str) or not isinstance(given, Mapping | Sequence) or len(given) == 0:
             raise ParameterError(
-                f"models must be a mapping of names to regressors, a sequence of them, or None, got {given!r}"
+                "models must be a mapping of names to regressors, a sequence of them, or None, "
+                f"got {shown(given)}"
             )
         named = given.items() if isinstance(given, Mapping) else (("", one) for one in given)
         members: dict[str, RegressorMixin] = {}

@@ -12,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
-from ..base import unmasked
+from ..base import check_numbers
 from ..data.preparing import make_preprocessor
 from ..parameters import ParameterError, check_not_above, check_rules
 
@@ -118,7 +118,7 @@ def choose_rows(
     >>> choose_rows([[0.0], [1.0], [2.0], [3.0], [4.0]], n=3)
     array([2, 4, 0])
     """
-    check_rules({"n": n, "max_pool": max_pool})
+    check_rules({"n": n, "max_pool": max_pool, "random_state": random_state})
     table = check_table("X", X)
     is_labeled = _check_labeled(labeled, len(table))
     n_free = int((~is_labeled).sum())
@@ -184,7 +184,7 @@ def posterior_sd(
     ParameterError
         If an argument is of the wrong type or out of range.
     """
-    check_rules({"max_pool": max_pool})
+    check_rules({"max_pool": max_pool, "random_state": random_state})
     table = check_table("X", X)
     is_labeled = _check_labeled(labeled, len(table))
     wanted = np.arange(len(table)) if at is None else _check_positions("at", at, len(table))
@@ -259,7 +259,7 @@ def check_table(name: str, table: Any) -> np.ndarray | pd.DataFrame:
             )
         table = table.set_axis(names, axis=1)
     else:
-        table = np.asarray(unmasked(table))
+        table = np.asarray(check_numbers(name, table))
         if table.dtype.kind not in "biuf":
             try:
                 table = table.astype(float, casting="unsafe" if table.dtype.kind in "OUS" else "safe")

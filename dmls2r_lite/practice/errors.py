@@ -104,7 +104,8 @@ def cross_val_error(
     multiplies by the ratio of how unsure a Gaussian process is about the pool, given all labels, and about
     the labels (weighted likewise), each given those of the other folds (`posterior_sd`).
     """
-    check_rules({"cv": cv, "chosen": chosen, "n_repeats": n_repeats}, at_least={"n_repeats": 1})
+    given = {"cv": cv, "chosen": chosen, "n_repeats": n_repeats, "random_state": random_state}
+    check_rules(given, at_least={"n_repeats": 1})
     check_regressor("model", model)
     rows, values = check_training_set(X, y)
     frame, targets = rows.reset_index(drop=True), pd.Series(values)  # so that a row is a position

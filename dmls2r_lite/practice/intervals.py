@@ -14,7 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ..base import SemiSupervisedRegressor, check_estimates, check_regressor, check_targets, unmasked
+from ..base import SemiSupervisedRegressor, check_estimates, check_finite, check_numbers, check_regressor
 from ..interop import LabeledKFold
 from ..parameters import ParameterError, check_rules
 from ..study.trials import fit_without
@@ -154,7 +154,7 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
             In the target's unit.
         """
         check_is_fitted(self)
-        return self.estimator_.predict(self._rows(X))
+        return check_finite(self.estimator_.predict(self._rows(X)))
 
     def predict_interval(self, X: ArrayLike | pd.DataFrame, coverage: float = 0.8) -> np.ndarray:
         """Between which values the targets lie.
@@ -346,8 +346,9 @@ def _blocks(n_rows: int, size: int) -> Iterator[slice]:
 def check_training_set(X: ArrayLike | pd.DataFrame, y: ArrayLike) -> tuple[pd.DataFrame, np.ndarray]:
     """Rows as a frame, and targets as numbers, of which three are known at least."""
     rows = _frame(X, at_least=2)
+    y = check_numbers("y", y)
     try:
-        targets = column_or_1d(np.asarray(check_targets(y), dtype=float), warn=True)
+        targets = column_or_1d(np.asarray(y, dtype=float), warn=True)
     except (TypeError, ValueError) as error:
         raise ParameterError(f"y must hold a number for each row, NaN if it is unlabeled: {error}") from error
     if len(rows) != len(targets):
@@ -364,7 +365,9 @@ def _frame(X: ArrayLike | pd.DataFrame, at_least: int = 1) -> pd.DataFrame:
     if isinstance(X, pd.DataFrame):
         check_names("X", X)
         return X
-    rows = check_array(unmasked(X), dtype=None, ensure_all_finite=False, ensure_min_samples=at_least)
+    rows = check_array(
+        check_numbers("X", X), dtype=None, ensure_all_finite=False, ensure_min_samples=at_least
+    )
     return pd.DataFrame(rows)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree._tree import NODE_DTYPE, Tree
 from torch import Tensor, nn
 
@@ -31,9 +32,11 @@ def _by_name(names: dict[str, str]) -> dict[str, str]:
 PACKAGE = __name__.split(".")[0]
 CLASSES = _by_name(
     {
+        f"{PACKAGE}.base": "RangeScaler",
         f"{PACKAGE}.estimators": "DMLS2RRegressor",
         f"{PACKAGE}.rivals.coreg": "COREGRegressor",
         f"{PACKAGE}.rivals.mssr": "MSSRRegressor",
+        f"{PACKAGE}.rivals.trees": "ExtraTrees RandomForest",
         f"{PACKAGE}.rivals.twins": "MLPRegressor PairwiseDifferenceRegressor",
         f"{PACKAGE}.practice.averaging": "AveragedRegressor",
         f"{PACKAGE}.practice.intervals": "ConformalRegressor",
@@ -318,7 +321,7 @@ def _check(value: Any) -> None:
             value.feature_names_in_ = names
     elif hasattr(value, "tree_"):
         _demand(value.tree_.n_features == value.n_features_in_, "a tree asks for other features")
-    elif name in ("ExtraTreesRegressor", "RandomForestRegressor") and hasattr(value, "estimators_"):
+    elif isinstance(value, ExtraTreesRegressor | RandomForestRegressor) and hasattr(value, "estimators_"):
         widths = {part.n_features_in_ for part in value.estimators_}
         _demand(widths == {value.n_features_in_}, "a forest's trees ask for other features")
     elif name == "SVR" and hasattr(value, "support_"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import warnings
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -22,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data.preparing import _to_numbers as to_numbers
 from ..parameters import ParameterError
+from ..system import replacing
 from .cards import TEXT, Card
 from .packing import Packer, Unpacker
 
@@ -227,8 +227,7 @@ def save_model(
     content = json.dumps(text, allow_nan=False, default=np.generic.item).encode()
     if len(content) > MAX_JSON:
         raise ParameterError(f"model must have fewer parts, {MAX_JSON} bytes of them, got {len(content)}")
-    unfinished = path.with_name(f".unfinished-{os.getpid()}-{path.name}")
-    try:
+    with replacing(path) as unfinished:
         with ZipFile(unfinished, "w") as archive:
             for name, part in zip(NAMES, (content, bytes(packer.bytes)), strict=True):
                 # Without the time of day: the same model gives the same bytes.
@@ -237,9 +236,6 @@ def save_model(
             _load(unfinished, when_saved=True)  # so that no file is left which cannot be read
         except ValueError as error:
             raise ParameterError(f"model cannot be stored: read again, it {error}") from error
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def load_model(path: str | Path) -> StoredModel:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from ..base import SemiSupervisedRegressor
+from ..hooks import check_weights
 from ..parameters import check_rules
 from ..stacking import GeneratorStates, separate, stack_modules
 from ..training import descend, make_adam
@@ -110,5 +111,11 @@ def _fit_all(
         losses = list(descend(values, make_adam(stack.train().parameters(), first.learning_rate)).T)
     if len(models) > 1:
         separate(networks)
-    for model, (X, y), own in zip(models, training_sets, losses, strict=True):
+    for model, (X, y), own, network in zip(models, training_sets, losses, networks, strict=True):
+        if not own.isfinite().all():
+            raise ValueError(
+                "training diverged: the loss is no longer finite; "
+                f"scale the features, or try a learning_rate below {model.learning_rate}"
+            )
+        check_weights(network, model.learning_rate)
         model._end(X, y, own)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ..base import seeded_torch
 from ..model import make_encoder
-from ..parameters import check_not_above
+from ..parameters import check_not_above, check_rules
 from .batches import BatchTrainedRegressor, Training
 from .twins import _apply
 
@@ -162,8 +162,9 @@ def contrastive_loss(z_a: Tensor, z_b: Tensor, is_similar: Tensor, margin: float
     Raises
     ------
     ValueError
-        If shapes do not fit or there is no pair.
+        If shapes do not fit, there is no pair or `margin` is not above 0.
     """
+    check_rules({"margin": margin})
     if z_a.ndim != 2 or z_a.shape != z_b.shape or is_similar.shape != z_a.shape[:1] or len(z_a) == 0:
         raise ValueError(
             "z_a and z_b must have one shape (n_pairs, n_codes) and is_similar (n_pairs,), "

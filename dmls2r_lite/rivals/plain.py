@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyRegressor
-from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.linear_model import RidgeCV
@@ -15,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
+from .trees import ExtraTrees, RandomForest
 from .twins import MLPRegressor, PairwiseDifferenceRegressor
 
 
@@ -56,8 +56,8 @@ def plain_models() -> dict[str, RegressorMixin]:
         "SVR min-max": support_vectors(),
         "Gaussian process": standardised(gaussian_process()),
         "Gaussian process min-max": gaussian_process(),
-        "random forest": RandomForestRegressor(),
-        "extra trees": ExtraTreesRegressor(),
+        "random forest": RandomForest(),
+        "extra trees": ExtraTrees(),
         "MLP": MLPRegressor(),
         "extra trees on pairs": PairwiseDifferenceRegressor(),
     }

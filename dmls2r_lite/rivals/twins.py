@@ -9,17 +9,23 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, clone
-from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from ..base import SemiSupervisedRegressor, is_labeled, seeded_torch
+from ..base import (
+    SemiSupervisedRegressor,
+    check_regressor,
+    is_labeled,
+    make_scaler,
+    seeded_torch,
+)
 from ..fitting import as_columns
 from ..losses import pairs_from_numbers
 from ..model import make_encoder
-from ..probing import check_encoder_given, probe_encoder
+from ..parameters import ParameterError
+from ..probing import check_encoder_given, has_batch_norm, probe_encoder
 from .batches import BatchTrainedRegressor, Training
+from .trees import ExtraTrees
 
 PAIRS_PER_BLOCK = 2**16
 
@@ -73,8 +79,10 @@ class MLPRegressor(BatchTrainedRegressor):
 
     def _begin(self, X: np.ndarray, y: np.ndarray) -> Training:
         check_encoder_given(self.encoder, X)
+        if self.batch_size == 1 and self.encoder is not None and has_batch_norm(self.encoder):
+            raise ParameterError("batch_size must be 2 or more for an encoder with BatchNorm, got 1")
         labeled = is_labeled(y)
-        self.target_scaler_ = MinMaxScaler().fit(as_columns(y[labeled]))
+        self.target_scaler_ = make_scaler("minmax").fit(as_columns(y[labeled]))
         self._target_shape = y.shape[1:]
         x = torch.as_tensor(X[labeled], dtype=torch.float32)
         targets = torch.as_tensor(self.target_scaler_.transform(as_columns(y[labeled])), dtype=torch.float32)
@@ -124,7 +132,7 @@ class PairwiseDifferenceRegressor(SemiSupervisedRegressor):
     Parameters
     ----------
     estimator : estimator, optional
-        Of differences; `ExtraTreesRegressor` if not given.
+        Of differences; `ExtraTrees` if not given.
     random_state : int, RandomState instance or None, default=None
         Given to the default estimator.
 
@@ -153,7 +161,8 @@ class PairwiseDifferenceRegressor(SemiSupervisedRegressor):
         i, j = (t.numpy() for t in pairs_from_numbers(torch.arange(n * (n - 1)), n))
         estimator = self.estimator
         if estimator is None:  # a forest that is not fitted has no truth value
-            estimator = ExtraTreesRegressor(random_state=self.random_state)
+            estimator = ExtraTrees(random_state=self.random_state)
+        check_regressor("estimator", estimator)
         self.estimator_ = clone(estimator).fit(_pairs(self._X[i], self._X[j]), self._y[i] - self._y[j])
 
     def predict_each(self, X: ArrayLike) -> np.ndarray:
@@ -187,4 +196,4 @@ def _pairs(X_a: np.ndarray, X_b: np.ndarray) -> np.ndarray:
 
 def _apply(network: nn.Module, X: np.ndarray) -> np.ndarray:
     with torch.no_grad():
-        return network(torch.as_tensor(np.require(X, requirements="W"), dtype=torch.float64)).numpy()
+        return network(torch.as_tensor(np.require(X, requirements=["C", "W"]), dtype=torch.float64)).numpy()

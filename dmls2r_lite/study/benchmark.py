@@ -14,7 +14,7 @@ from sklearn.base import RegressorMixin
 from ..data.catalog import DATASETS
 from ..data.datasets import Dataset, load_dataset
 from ..data.splits import check_split_sizes
-from ..parameters import ParameterError, check_rules
+from ..parameters import ParameterError, check_rules, did_you_mean
 from .tables import TrialTable, name_seeds
 from .trials import run_seeds
 
@@ -114,7 +114,11 @@ def check_grid(
     ):
         for name in names:
             if name not in known:
-                raise ParameterError(f"{kind} must be among {', '.join(map(shown, known))}, got {name!r}")
+                known = list(known)
+                raise ParameterError(
+                    f"{kind} must be among {', '.join(map(shown, known))}, got {name!r}"
+                    f"{did_you_mean(name, known)}"
+                )
     for n in n_labeled:
         check_rules({"n_labeled": n}, at_least={"n_labeled": min_labeled})
     for seed in seeds:

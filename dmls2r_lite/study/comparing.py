@@ -10,6 +10,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import bootstrap, rankdata, wilcoxon
 
+from ..parameters import check_rules
+
 CELL = ["dataset", "n_labeled"]
 LEVEL = 0.05
 HELPED, PLACEBO_TOO, HURT, CANNOT_TELL = VERDICTS = (
@@ -73,6 +75,7 @@ def compare(trials: pd.DataFrame, method: str, reference: str, seed: int = 0) ->
             raise ValueError(f"no trial of method {name!r}; there are {', '.join(trials['method'].unique())}")
     trials = trials[trials["method"].isin([method, reference])]
     _check_unique(trials)
+    _check_finite(trials)
     wide = trials.pivot(index=["n_labeled", "seed"], columns="method", values="mae")
     differences = wide[method] - wide[reference]
     if differences.isna().any() or differences.groupby("n_labeled").size().min() < 2:
@@ -163,8 +166,10 @@ def give_verdict(
     Raises
     ------
     ValueError
-        If they have not run on the same 2 or more splits of any cell.
+        If they have not run on the same 2 or more splits of any cell, an error is not finite, or `level` is
+        out of range.
     """
+    check_rules({"level": level})
     trials = _common(trials, [method, reference, *placebos])
     table = compare_cells(trials, method, reference)
     against = {name: _test_cells(trials, method, name) for name in placebos}
@@ -262,6 +267,7 @@ def _common(trials: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     if trials.empty:
         names = " and ".join(map(repr, methods))
         raise ValueError(f"{names} have not run on the same 2 or more seeds of any cell")
+    _check_finite(trials)
     return trials
 
 
@@ -280,9 +286,10 @@ def _numbers(row: Mapping[Any, Any]) -> str:
 
 def _describe(row: Mapping[Any, Any], reference: str, base: float, n_cells: int) -> str:
     corrected = f", {row['p_holm']:.2g} when corrected for {n_cells} cells" if n_cells > 1 else ""
+    share = f" ({row['mean_difference'] / base:+.1%})" if base else ""
     return (
-        f"Against {reference} the MAE changes by {row['mean_difference']:+.3g} on average "
-        f"({row['mean_difference'] / base:+.1%}), 95 % interval {row['low']:+.3g} to {row['high']:+.3g}; "
+        f"Against {reference} the MAE changes by {row['mean_difference']:+.3g} on average"
+        f"{share}, 95 % interval {row['low']:+.3g} to {row['high']:+.3g}; "
         f"it is lower on {row['n_better']} of {row['n_seeds']} splits; p = {row['p_value']:.2g}{corrected}."
     )
 
@@ -341,4 +348,14 @@ def _check_unique(trials: pd.DataFrame) -> None:
         raise ValueError(
             "trials must hold each method, N and seed of one dataset once, "
             f"got {first['method']!r} with N = {first['n_labeled']} and seed {first['seed']} twice"
+        )
+
+
+def _check_finite(trials: pd.DataFrame) -> None:
+    wrong = trials[~np.isfinite(trials["mae"])]
+    if len(wrong):
+        first = wrong.iloc[0]
+        raise ValueError(
+            f"trials must hold finite errors, got {first['mae']} for {first['method']!r} with "
+            f"N = {first['n_labeled']} and seed {first['seed']}"
         )

@@ -30,6 +30,7 @@ NEWER_LOSSES = TrialTable(
 )
 STOPPED = "stopped"  # by cross-validation
 N_PEERS = 7
+MAX_N_OF_SLOW = 20
 
 
 def newer_methods() -> dict[str, DMLS2RRegressor]:
@@ -87,6 +88,11 @@ def rows_of(method: str) -> tuple[str, ...]:
     return (REAL, SHUFFLED) if method == f"barycentre {STOPPED}" else (REAL,)
 
 
+def is_slow(method: str) -> bool:
+    """Whether a method trains several networks where others train one: seven, or one for each fold."""
+    return method.endswith((f"x {N_PEERS}", STOPPED))
+
+
 def run_newer_losses(
     output: Path,
     datasets: Sequence[str] = DATASETS,
@@ -105,6 +111,7 @@ def run_newer_losses(
     methods : sequence of str, optional
         Names from `newer_methods`; all if not given.
     n_labeled : sequence of int
+        What takes several times as long (see `is_slow`) is tried up to 20 labels only.
     seeds : sequence of int
     n_jobs : int, optional
         As in joblib.
@@ -133,6 +140,7 @@ def run_newer_losses(
         for method in dict.fromkeys(methods or known)
         for rows in rows_of(method)
         for n in dict.fromkeys(n_labeled)
+        if n <= MAX_N_OF_SLOW or not is_slow(method)
         for seed in dict.fromkeys(seeds)
     ]
     done = NEWER_LOSSES.done(output)
@@ -143,7 +151,7 @@ def run_newer_losses(
             loaded[cell[0]], cell[1], known[cell[1]], cell[2], cell[3], of_cell
         ),
         n_jobs,
-        cost=lambda cell: cell[3] * (7 if f"x {N_PEERS}" in cell[1] or STOPPED in cell[1] else 1),
+        cost=lambda cell: cell[3] * (7 if is_slow(cell[1]) else 1),
     )
 
 

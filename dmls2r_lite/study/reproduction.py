@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import html
 from importlib import resources
 
 import pandas as pd
 
+from ..data.catalog import DATASETS
 from .benchmark import AS_PUBLISHED, BENCHMARK_DATASETS, N_LABELED
 from .comparing import HELPED, HURT, RULE, give_verdict
 
@@ -23,20 +23,6 @@ LEGEND = (
     "The paper prints one number of unknown spread: ● it lies within the range of our seeds, "
     "▲ it is higher than all of them, ▼ lower than all. From the median on, models see no unlabeled samples."
 )
-PAGE = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<title>The tables of the DML-S2R paper</title>
-<style>
-body {{ font-family: sans-serif; margin: 2em; }}
-td, th {{ padding: 0.2em 0.8em; text-align: right; white-space: nowrap; }}
-th {{ text-align: left; }}
-</style>
-<p>{legend}</p>
-{body}
-<p>{beats}</p>
-</html>
-"""
 CONTROLS = {
     "step 1 alone": "step 1",
     "the null placebo": "placebo null",
@@ -129,45 +115,35 @@ def format_table(table: pd.DataFrame) -> pd.DataFrame:
     return formatted.fillna("").rename_axis("method")
 
 
-def render_tables(trials: pd.DataFrame, as_html: bool = False) -> str:
+def format_tables(trials: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """Tables 1 to 4, Table 4 also with Air Quality cleaned, and the counts of `count_claims`.
 
     Parameters
     ----------
     trials : pandas.DataFrame
         From `read_trials` or `shipped_trials`.
-    as_html : bool, default=False
-        A page in HTML in place of Markdown.
+
+    Returns
+    -------
+    list of (str, pandas.DataFrame)
+        Title with its unit, and a table of texts, empty where there are no trials.
     """
     wanted: list[tuple[int, str | None, str]] = [(number, None, text) for number, text in CAPTIONS.items()]
     wanted.append((4, "air_quality", CLEANED))
     parts: list[tuple[str, pd.DataFrame]] = []
     for number, dataset, text in wanted:
+        unit = DATASETS[dataset or paper_tables().query("table == @number")["dataset"].iloc[0]].unit
         table = reproduce_table(trials, number, dataset)
         if len(table):
             if dataset:
                 table = table.assign(paper=float("nan"), position="")
             formatted = format_table(table)
-            parts.append((f"Table {number}: {text}", formatted.loc[:, (formatted != "").any()]))
+            parts.append((f"Table {number}: {text} [{unit}]", formatted.loc[:, (formatted != "").any()]))
         else:
             parts.append((f"Table {number}: {text}: no trials", pd.DataFrame()))
     claims = count_claims(trials)
     counts = claims.assign(cells=claims["holds"].astype(str) + " of " + claims["of"].astype(str))
-    parts.append(("How often it holds", counts.set_index("claim")[["cells"]]))
-    if as_html:
-        body = "\n".join(
-            f"<h2>{html.escape(title)}</h2>\n{table.to_html(border=0) if table.size else ''}"
-            for title, table in parts
-        )
-        return PAGE.format(legend=LEGEND, body=body, beats=BEATS)
-    sections = [f"## {title}\n\n{_markdown(table)}\n" for title, table in parts]
-    return "\n".join([f"{LEGEND}\n", *sections, BEATS])
-
-
-def _markdown(table: pd.DataFrame) -> str:
-    rows = [[table.index.name or "", *table], ["---"] * (1 + table.shape[1])]
-    rows += [[str(name), *map(str, cells)] for name, cells in zip(table.index, table.to_numpy(), strict=True)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows) if table.size else ""
+    return [*parts, ("How often it holds", counts.set_index("claim")[["cells"]])]
 
 
 def judge_benchmark(

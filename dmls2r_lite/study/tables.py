@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from joblib import Parallel
+from joblib import Parallel, delayed
+
+from ..system import add_whole, ending_with
 
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 TIME_PATTERN = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
@@ -114,36 +115,19 @@ class TrialTable:
             How many trials are still to do: first before any has run, then after each cell.
         """
         yield (left := len(trials))
-        self._make(folder)
+        self._add(folder, b"")  # what cannot be written is found before anything runs
         cells: dict[tuple[Any, ...], list[int]] = {}
         for *cell, seed in trials:
             cells.setdefault(tuple(cell), []).append(seed)
         # In a larger batch finished cells would wait for the others, and be lost with them.
+        calls = (call(cell, cells[cell]) for cell in sorted(cells, key=cost, reverse=True))
         parts = Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")(
-            call(cell, cells[cell]) for cell in sorted(cells, key=cost, reverse=True)
+            delayed(ending_with)(os.getpid(), function, *arguments, **options)
+            for function, arguments, options in calls
         )
         for rows in parts:
             self._append(folder, rows)
             yield (left := left - len(rows))
-
-    def _make(self, folder: Path) -> None:
-        """Create the table with its heading, unless there is one; end a line that was cut off."""
-        path = self.path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            descriptor, heading = tempfile.mkstemp(dir=folder, suffix=".tmp")
-            os.write(descriptor, (",".join(self.columns) + "\n").encode())
-            os.close(descriptor)
-            try:
-                os.link(heading, path)  # unlike a rename this fails if another run has been faster
-            except FileExistsError:
-                pass
-            finally:
-                os.unlink(heading)
-        with path.open("rb+") as file:
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":
-                _write(path, b"\n")
 
     def _append(self, folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         about = {"versions": _versions(), "finished": datetime.now(UTC).strftime(TIME)}
@@ -151,7 +135,10 @@ class TrialTable:
             ",".join(_text((dict(row) | about).get(column, "")) for column in self.columns) + "\n"
             for row in rows
         ]
-        _write(self.path(folder), "".join(lines).encode())
+        self._add(folder, "".join(lines).encode())
+
+    def _add(self, folder: Path, lines: bytes) -> None:
+        add_whole(self.path(folder), lines, heading=(",".join(self.columns) + "\n").encode())
 
     def _typed(self, table: pd.DataFrame) -> pd.DataFrame:
         numbers = [name for name in self.columns if name not in TEXTS]
@@ -170,14 +157,3 @@ def name_seeds(seeds: Sequence[int]) -> str:
 @cache
 def _versions() -> str:
     return "; ".join(f"{package} {metadata.version(package)}" for package in PACKAGES)
-
-
-def _write(path: Path, lines: bytes) -> None:
-    """Add whole lines at once: two runs that write into one table cannot mix theirs."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
-    try:
-        written = os.write(descriptor, lines)
-    finally:
-        os.close(descriptor)
-    if written < len(lines):
-        raise OSError(f"{path} could not be written to its end: is the disk full?")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from ..base import takes_unlabeled
 from ..data.datasets import Dataset
 from ..data.splits import split_dataset
+from ..system import ending_with
 
 MAX_VALUES = 2 * 10**7  # of the features of all folds that are fitted side by side: they are copied
 
@@ -56,7 +58,7 @@ def run_trials(
         set in the target's unit, `fit_seconds`, `predict_seconds`, `n_unlabeled`, `n_test`.
     """
     parts = Parallel(n_jobs=n_jobs)(
-        delayed(run_seeds)(dataset, name, method, n, n_unlabeled, list(seeds))
+        delayed(ending_with)(os.getpid(), run_seeds, dataset, name, method, n, n_unlabeled, list(seeds))
         for n in n_labeled
         for name, method in methods.items()
     )
@@ -258,7 +260,8 @@ def predict_held_out(
         )
     ]
     parts = Parallel(n_jobs=n_jobs)(
-        delayed(_predict_folds)(X, y, name, method, folds, seed) for name, method in methods.items()
+        delayed(ending_with)(os.getpid(), _predict_folds, X, y, name, method, folds, seed)
+        for name, method in methods.items()
     )
     return pd.concat(parts, ignore_index=True).sort_values("repeat", kind="stable", ignore_index=True)
 

@@ -6,7 +6,7 @@ import copy
 import os
 import textwrap
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -108,13 +108,38 @@ def _call(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, 
     except AssertionError as error:  # of what a check does with an answer
         return None, str(error) or "an assertion fails"
     except (Exception, SystemExit) as error:  # whatever a student's code may raise
-        frames = traceback.extract_tb(error.__traceback__)
-        elsewhere = (os.path.dirname(os.__file__), "site-packages", __file__)
-        frames_of_answer = [f for f in frames if not any(place in f.filename for place in elsewhere)]
         if isinstance(error, NotImplementedError) and not str(error):  # PyTorch's have a message
             return None, _OPEN
-        where = [f" (line {f.lineno} of {f.name}: {f.line})" for f in frames_of_answer if f.line][-1:]
-        return None, f"it stops with {type(error).__name__}: {error}{''.join(where)}"
+        return None, f"it stops with {type(error).__name__}: {error}{place_of(error)}"
+
+
+def place_of(error: BaseException) -> str:
+    """The last line of an answer that an error has passed, in brackets, or nothing."""
+    elsewhere = (os.path.dirname(os.__file__), "site-packages", os.path.dirname(__file__))
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [f for f in frames if f.line and not any(place in f.filename for place in elsewhere)]
+    return "".join(f" (line {f.lineno} of {f.name}: {f.line})" for f in ours[-1:])
+
+
+def changed_input(function: Callable[..., Any], before: Sequence[Any], after: Sequence[Any]) -> str | None:
+    """A sentence on the first argument of a call that is no longer what it was, or None."""
+    code = getattr(function, "__code__", None)  # of a function, not of what only behaves like one
+    names = code.co_varnames if code else [f"number {number}" for number in range(1, len(after) + 1)]
+    kinds = torch.Tensor | np.ndarray | pd.DataFrame | pd.Series | list | tuple | dict
+    for name, old, new in zip(names, before, after, strict=False):
+        if isinstance(old, kinds) and _difference(new, old, 0.0):
+            return f"it changes its input {name}: work on a copy"
+    return None
+
+
+def note_results(problems: Mapping[str, str | None]) -> None:
+    """Let `show_progress` know of checks that were made elsewhere."""
+    _problems.update(problems)
+
+
+def results() -> dict[str, str | None]:
+    """What is wrong by each check so far, or None."""
+    return dict(_problems)
 
 
 def _find_problem(
@@ -128,14 +153,7 @@ def _find_problem(
     got, problem = _call(function, given)
     if problem:
         return problem
-    code = getattr(function, "__code__", None)  # of a function, not of what only behaves like one
-    names = code.co_varnames if code else [f"number {number}" for number in range(1, len(given) + 1)]
-    for name, before, after in zip(names, arguments, given, strict=False):
-        if isinstance(
-            before, torch.Tensor | np.ndarray | pd.DataFrame | pd.Series | list | tuple | dict
-        ) and (_difference(after, before, 0.0)):
-            return f"it changes its input {name}: work on a copy"
-    problem = _difference(got, expected, tolerance)
+    problem = changed_input(function, arguments, given) or _difference(got, expected, tolerance)
     if problem:
         for value, hint in mistakes:
             if _difference(got, value, tolerance) is None:

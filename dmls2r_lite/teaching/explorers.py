@@ -32,7 +32,7 @@ from ..scale import MiningMode
 from ..study.benchmark import N_LABELED
 from ..study.comparing import CANNOT_TELL, HURT
 from ..study.reproduction import judge_benchmark
-from .plotting import plot_space, plot_verdicts
+from .plotting import look, plot_space, plot_verdicts
 
 INSTEAD = "In JupyterLab, with ipywidgets, there are sliders for this figure here when you run this cell."
 
@@ -154,8 +154,9 @@ def pairs_explorer(
         "labeled": [np.abs(fits[n][0] - y_labeled[:n]).mean() for n in sizes],
         "test": [np.abs(fits[n][1] - y_test).mean() for n in sizes],
     }
-    limits = np.quantile(np.concatenate([y_labeled, y_test]), [0, 1])
-    reach = np.ptp(limits)
+    reach = np.ptp(np.concatenate([y_labeled, y_test]))
+    drawn = [y_labeled, y_test, *(estimates for pair in fits.values() for estimates in pair)]
+    limits = np.quantile(np.concatenate(drawn), [0, 1])
 
     def draw(figure: Figure, N: int) -> str:
         pairs, fit, error = figure.subplots(1, 3, width_ratios=(1.3, 1, 1))
@@ -163,16 +164,17 @@ def pairs_explorer(
         image = pairs.imshow(y[:, None] - y, cmap="RdBu_r", vmin=-reach, vmax=reach)
         figure.colorbar(image, ax=pairs, label=f"difference [{unit}]")
         pairs.set(title=f"{N} labels, {N * (N - 1)} pairs", xticks=[], yticks=[])
+        pairs.set(xlabel="second sample j", ylabel="first sample i")
         pairs.grid(visible=False)
         on_labeled, on_test = fits[N]
-        fit.scatter(y_test[:500], on_test[:500], s=14, marker="x", color="C1", linewidths=0.8, label="test")
-        fit.scatter(y_labeled[:N], on_labeled, s=28, color="C0", label="labeled")
+        fit.scatter(y_test[:500], on_test[:500], s=14, linewidths=0.8, label="test", **look("test"))
+        fit.scatter(y_labeled[:N], on_labeled, s=28, label="labeled", **look("labeled"))
         fit.axline((limits[0], limits[0]), slope=1, color="black", linestyle="--", linewidth=1)
-        fit.set(xlim=limits, ylim=limits, xlabel=f"target [{unit}]", ylabel="estimate", title="Fit")
+        fit.set(xlim=limits, ylim=limits, xlabel=f"target [{unit}]", ylabel=f"estimate [{unit}]", title="Fit")
         fit.legend(loc="upper left", fontsize=9)
         place = sizes.index(N)
-        for (name, values), style in zip(errors.items(), ("o-", "x--"), strict=True):
-            error.plot(sizes, values, style, label=name)
+        for name, values in errors.items():
+            error.plot(sizes, values, label=name, **look(name, line=True))
             error.plot(N, values[place], "o", markersize=14, fillstyle="none", color="black")
         error.set(xlabel="labels N", ylabel=f"MAE [{unit}]", ylim=(0, None), title="Error")
         error.legend(fontsize=9)
@@ -239,10 +241,10 @@ def mining_explorer(
         looks = (("positives", "^", "C0"), ("negatives", "v", "C1"))
         for ax, (name, points) in zip((space_1, space_2), spaces.items(), strict=True):
             drawn = plot_space(ax, points, np.concatenate(targets), is_labeled, norm)
-            for rows, (label, marker, _) in zip(mined, looks, strict=True):
+            for rows, (label, marker, color) in zip(mined, looks, strict=True):
                 ax.scatter(
                     *points[n + rows].T, c=y_unlabeled[rows], cmap=drawn.cmap, norm=norm, marker=marker,
-                    s=90, edgecolors="red", linewidths=1.5, label=label,
+                    s=90, edgecolors=color, linewidths=2.5, label=label,
                 )  # fmt: skip
             ax.scatter(*points[chosen], marker="*", s=300, color="white", edgecolors="black", label="anchor")
             ax.set(title=name, xticks=[], yticks=[])
@@ -253,7 +255,7 @@ def mining_explorer(
             axis.plot(y_unlabeled[rows], np.full(k, height), marker, color=color, label=label)
         axis.plot(y[chosen], 0, "*", color="white", markersize=16, markeredgecolor="black", label="anchor")
         axis.set(ylim=(-1, 1), yticks=[], xlabel=f"true target [{unit}]", title="Target axis")
-        axis.legend(fontsize=8, loc="upper center", ncols=3)
+        axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.45), ncols=3, frameon=False)
 
         distances = [np.linalg.norm(codes[1][rows] - codes[0][chosen], axis=1) for rows in mined]
         losses = _draw_costs(costs, distances, boundary, margin, temperature)

@@ -1,15 +1,16 @@
-"""What the notebooks share besides figures: a check of their parameters and a record of results."""
+"""What the notebooks share besides figures: a check of parameters, folded answers, a record of results."""
 
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from IPython.display import display
+from IPython.display import Markdown, display
 
 from ..data.datasets import Dataset, load_dataset
 from ..data.splits import check_split_sizes
@@ -112,6 +113,17 @@ def check_values(**parameters: Any) -> None:
     check_rules(parameters)
 
 
+def answer(text: str) -> Markdown:
+    """The answer to a *Predict* question, folded until the reader opens it.
+
+    Parameters
+    ----------
+    text : str
+        In Markdown.
+    """
+    return Markdown(f"<details><summary>Answer</summary>\n\n{text.strip()}\n\n</details>")
+
+
 def record_results(**results: float | int | str) -> None:
     """Show a notebook's results and store them in its output, where `dmls2r run` collects them.
 
@@ -123,3 +135,27 @@ def record_results(**results: float | int | str) -> None:
     plain = {name: value.item() if hasattr(value, "item") else value for name, value in results.items()}
     text = "\n".join(f"{name} = {value}" for name, value in plain.items())
     display({RESULTS_MIME: json.loads(json.dumps(plain)), "text/plain": text}, raw=True)
+
+
+_MARKUP = re.compile(r"[\\`*\[\]<>&|~$\n\r]|(?<!\w)_|_(?!\w)|://|^\s*(?:[-+=#]|\d+[.)])")
+
+
+def escape_markdown(text: object) -> str:
+    """Text of a table, such as a column's name, for a place within Markdown, where it is shown as it is.
+
+    Parameters
+    ----------
+    text : object
+        What `str` makes of it is taken.
+
+    Returns
+    -------
+    str
+        With an entity in place of each character that would be markup.
+    """
+    return _MARKUP.sub(lambda found: "".join(f"&#{ord(c)};" for c in found[0]), str(text))
+
+
+def introduce(data: Dataset) -> str:
+    """Name, note and source of a dataset, in Markdown."""
+    return f"**{escape_markdown(data.name)}**: {escape_markdown(f'{data.note} Source: {data.source}.')}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +16,43 @@ from numpy.typing import ArrayLike
 from ..study.comparing import CANNOT_TELL, HELPED, HURT, PLACEBO_TOO
 
 VERDICT_LOOKS = {HELPED: ("C0", "o"), PLACEBO_TOO: ("C4", "^"), HURT: ("C1", "s"), CANNOT_TELL: ("0.35", "D")}
+
+LOOKS = {  # color, marker and line: one who sees no colors goes by the other two
+    "DML-S2R": ("C0", "o", "-"), "step 1": ("C1", "s", "--"), "step 2": ("C2", "^", "-."),
+    "joint": ("C0", "8", ":"), "sequential": ("C0", "H", ":"), "average": ("C6", "*", "-"),
+    "COREG": ("C4", "d", "-."), "MSSR": ("C2", "D", ":"), "placebo null": ("0.35", "P", ":"),
+    "placebo random": ("0.35", "X", ":"), "placebo swapped": ("0.35", "+", ":"),
+    "median": ("0.55", "_", ":"), "3-NN": ("C5", "v", ":"), "ridge": ("C9", "<", "-."),
+    "SVR": ("C7", "1", ":"), "Gaussian process": ("C8", "h", "-."), "MLP": ("C7", "4", ":"),
+    "random forest": ("C3", "2", ":"), "extra trees": ("C3", ">", "--"),
+    "extra trees on pairs": ("C3", "p", "-"),
+    "positives": ("C0", "^", "-"), "negatives": ("C1", "v", "--"),
+    "labeled": ("C0", "s", "-"), "unlabeled": ("0.6", ".", ":"), "test": ("C1", "x", "--"),
+    "boston": ("C0", "o", "-"), "superconductivity": ("C1", "s", "--"), "air_quality": ("C2", "^", "-."),
+    "air_quality_as_published": ("C3", "v", ":"), "diabetes": ("C4", "D", ":"), "friedman": ("C5", "P", ":"),
+    "toy": ("C9", "X", ":"),
+}  # fmt: skip
+
+
+def look(name: str, line: bool = False) -> dict[str, str]:
+    """Color and marker of a method, a dataset or a kind of sample: the same in each figure.
+
+    Parameters
+    ----------
+    name : str
+        A setting after it does not count: "ridge min-max" and "DML-S2R (raw target)" look like
+        "ridge" and "DML-S2R". A name that is not known, such as a table of one's own, is a dark dot.
+    line : bool, default=False
+        With a line style too, for curves.
+
+    Returns
+    -------
+    dict of str to str
+        For ``ax.plot`` and, without a line, ``ax.scatter``.
+    """
+    known = re.sub(r" (\(.*\)|min-max|standardised|alone)$", "", name)
+    color, marker, style = LOOKS.get(known, ("0.2", ".", "-"))
+    return {"color": color, "marker": marker} | ({"linestyle": style} if line else {})
 
 
 def set_style() -> None:

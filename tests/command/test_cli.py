@@ -1,7 +1,9 @@
 """The command line, on notebooks so small that they run in a second."""
 
 import json
+import multiprocessing
 import os
+import random
 import re
 import shutil
 import signal
@@ -313,9 +315,9 @@ def test_index_page(finished):
     page = BeautifulSoup(html, "html.parser")
     assert not page.find_all(["script", "link", "iframe"])
     assert [heading.text for heading in page.find_all("h2")] == [
-        "All datasets beside each other",
         "boston",
         "toy",
+        "All datasets beside each other",
     ]
     images = page.find_all("img")
     assert [image["alt"] for image in images] == ['A line from (0, 0) to "the right" & up.'] * 2
@@ -327,7 +329,7 @@ def test_index_page(finished):
         assert found, target
     rows = [
         [cell.text.strip() for cell in row.find_all(["th", "td"])]
-        for row in page.find("table").find_all("tr")
+        for row in page.find_all("table")[-1].find_all("tr")
     ]
     assert rows[0] == ["notebook", "result", "boston\nMEDV [1000 USD]".replace("\n", ""), "toyy [units]"]
     assert rows[1] == ["00_a", "mae", "10", "10"]
@@ -344,7 +346,7 @@ def test_index_page_lists_earlier_runs_and_survives_other_files(finished, tmp_pa
     (output / "toy" / "00_a.ipynb").unlink()
     assert run(folder / "notebooks", "friedman", "--only", "1", output=output).exit_code == 0
     page = BeautifulSoup((output / "index.html").read_text(), "html.parser")
-    assert [heading.text for heading in page.find_all("h2")][1:] == ["boston", "friedman", "toy"]
+    assert [heading.text for heading in page.find_all("h2")][:-1] == ["boston", "friedman", "toy"]
     assert len(page.find_all("img")) == 1
 
 
@@ -699,3 +701,114 @@ def test_folder_of_data_is_found_from_the_notebooks(notebooks, tmp_path, monkeyp
     monkeypatch.setenv("DMLS2R_DATA", "data")
     write_notebook(notebooks / "00_a.ipynb", "import os\nassert os.path.isdir(os.environ['DMLS2R_DATA'])")
     assert run(notebooks).exit_code == 0
+
+
+# Words
+
+MEANT = {
+    "a dataset": (["run", "bostn"], "unknown dataset 'bostn'; .*; did you mean boston\\?"),
+    "a dataset to fetch": (["datasets", "fetch", "air_qualty"], "did you mean air_quality\\?"),
+    "a parameter": (
+        ["run", "-p", "n_labelled", "20"],
+        "unknown parameter n_labelled; did you mean n_labeled\\?",
+    ),
+    "a notebook": (["run", "--only", "altrnating_training"], "; did you mean alternating_training\\?"),
+    "a method": (["benchmark", "--methods", "DMLS2R"], "got 'DMLS2R'; did you mean DML-S2R\\?"),
+    "a parameter of choose": (
+        ["choose", "x.csv", "-n", "3", "-p", "drop_column", "A"],
+        "mean drop_columns\\?",
+    ),
+    "a long name": (["run", "x" * 300], "unknown dataset 'x+\\.\\.\\.; known are"),
+    "a long path": (["run", "x/" * 3000 + "x.csv", "-p", "target", "y"], ""),
+}
+
+
+@pytest.mark.parametrize("case", MEANT)
+def test_what_was_meant(case):
+    arguments, message = MEANT[case]
+    result = CliRunner().invoke(cli.main, arguments)
+    assert result.exit_code == 1, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert re.search(f"^Error: .*{message}", result.output, flags=re.M)
+    assert result.output.count("Error:") == 1
+
+
+def test_help_does_not_cut_sentences():
+    listed = " ".join(CliRunner().invoke(cli.main, ["--help"]).output.partition("Commands:")[2].split())
+    assert "..." not in listed
+    for name, command in cli.main.commands.items():
+        first_line = command.help.split("\n")[0]
+        assert f"{name} {first_line}" in listed
+
+
+def test_lines_where_there_is_no_terminal(tmp_path):
+    arguments = [
+        "benchmark",
+        "--quick",
+        "--datasets",
+        "toy",
+        "--methods",
+        "median",
+        "--output",
+        str(tmp_path),
+    ]
+    result = CliRunner().invoke(cli.main, [*arguments, "--jobs", "1"])
+    assert result.exit_code == 0, result.output
+    assert "3 of 3 trials done" in result.stderr
+
+
+# What comes between
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="kills process groups")
+def test_killed_twenty_times(notebooks):
+    """At random moments: nothing is lost, nothing done twice, and the same command finishes."""
+    for name in ("00_a", "01_b", "02_c"):
+        write_notebook(notebooks / f"{name}.ipynb", RESULTS)
+    output, rng = notebooks.parent / "runs" / "toy", random.Random(0)
+    server = multiprocessing.get_context("forkserver")  # its children need not import everything again
+    server.set_forkserver_preload(["dmls2r_lite.command.runner", "dmls2r_lite.teaching.notebook"])
+    kept: dict = {}
+    for _ in range(20):
+        process = server.Process(target=run, args=(notebooks, "toy"))
+        process.start()
+        process.join(rng.uniform(0.2, 3))
+        process.kill()
+        process.join()
+        record = read_record(output) if (output / "results.json").exists() else {"notebooks": {}}
+        for name, before in kept.items():
+            if not record.get("complete"):
+                assert record["notebooks"].get(name) == before  # nothing lost, nothing done twice
+        for entry in record["notebooks"].values():
+            assert (output / entry["path"]).exists()
+            nbformat.read(output / entry["path"], as_version=4)
+        kept = {} if record.get("complete") else record["notebooks"]
+    assert run(notebooks, "toy").exit_code == 0
+    record = read_record(output)
+    assert record["complete"]
+    assert [entry["status"] for entry in record["notebooks"].values()] == ["ok"] * 3
+    assert not list(output.glob(".unfinished*"))
+    assert not list(output.glob("*edited*"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="limits files by what Windows does not have")
+@pytest.mark.parametrize("n_bytes", [100, 3000, 100_000])
+def test_a_full_disk(notebooks, n_bytes):
+    """An error says what is kept, and the same command does the rest."""
+    write_notebook(notebooks / "00_a.ipynb", RESULTS)
+    write_notebook(notebooks / "01_b.ipynb", RESULTS)
+    output = notebooks.parent / "runs" / "toy"
+    code = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({n_bytes},) * 2)\n"
+    code += "from dmls2r_lite.command.cli import main\nmain()"
+    command = [sys.executable, "-c", code, "run", "toy", "--notebooks-dir", notebooks, "--output-dir"]
+    done = subprocess.run([*command, output.parent], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert re.search(r"Error: .*What is finished is kept: the same command does the rest", done.stderr)
+    result = run(notebooks, "toy")
+    assert result.exit_code == 0, result.output
+    assert list(read_record(output)["notebooks"]) == ["00_a", "01_b"]
+    assert not list(output.glob("*edited*"))
+    assert not list(output.glob(".unfinished*"))

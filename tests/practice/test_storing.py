@@ -24,6 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVR
 
+from dmls2r_lite.base import takes_unlabeled
 from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.data.preparing import make_preprocessor
 from dmls2r_lite.estimators import DMLS2RRegressor
@@ -76,8 +77,7 @@ def split():
 
 
 def fitted(model, split):
-    learns_from_all = type(model[-1] if hasattr(model, "steps") else model).__module__.startswith("dmls2r")
-    if learns_from_all and not isinstance(model, MLPRegressor):
+    if takes_unlabeled(model) and not isinstance(model, MLPRegressor):
         return model.fit(split.X_train, split.y_train)
     return model.fit(split.X_labeled, split.y_labeled)
 

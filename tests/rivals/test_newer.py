@@ -201,7 +201,9 @@ def test_barycentre_equals_loops(head):
         nearest = sorted((j for j in range(N + M) if j != a), key=lambda j: (pool[j] - pool[a]).norm().item())
         around = torch.stack([pool[j] - pool[a] for j in nearest[:3]])
         gram = around @ around.T
-        w = torch.linalg.inv(gram + 1e-3 * gram.trace() * torch.eye(3)) @ torch.ones(3, dtype=torch.float64)
+        w = torch.linalg.inv(gram + 1e-3 * gram.trace() * torch.eye(3, dtype=torch.float64)) @ torch.ones(
+            3, dtype=torch.float64
+        )
         w = w / w.sum()
         total = total + (estimate[a] - sum(wj * estimate[j] for wj, j in zip(w, nearest, strict=False))) ** 2
     assert_close(loss, 7 * total / 4, rtol=1e-10, atol=1e-12)

@@ -281,7 +281,7 @@ def test_two_at_once(start, tmp_path):
     lines = lines_of(folder / "trials.csv")
     assert {len(line.split(",")) for line in lines} == {len(TRIALS.columns)}  # whole lines, not mixed
     assert len(read_trials(folder)) == 300
-    assert {path.name for path in folder.iterdir()} == {"trials.csv"}
+    assert {path.name for path in folder.iterdir()} == {"trials.csv", ".trials.lock"}
 
 
 class TestShippedTrials:

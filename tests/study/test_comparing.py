@@ -448,3 +448,30 @@ def test_seeds_on_which_nothing_differs_do_not_add_up_to_a_verdict(n_equal, p_va
     )
     assert compare(trials, "a", "b").loc[20, "p_value"] == pytest.approx(p_value)
     assert give_verdict(trials, "a", "b")["verdict"].tolist() == ["cannot tell"]
+
+
+def of_two_methods(errors, placebo=0.5):
+    rows = [
+        {"dataset": "a", "method": method, "n_labeled": 5, "seed": seed, "mae": value}
+        for method, values in {"new": errors, "old": [0.0] * 8, "placebo": [placebo] * 8}.items()
+        for seed, value in enumerate(values)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_a_reference_without_error():
+    table = give_verdict(of_two_methods([1.0] * 8), "new", "old")
+    assert table["verdict"].tolist() == ["hurt"]
+    assert "the MAE changes by +1 on average, 95 % interval" in table["sentence"].iloc[0]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_errors_that_are_not_finite(value):
+    with pytest.raises(ValueError, match=r"trials must hold finite errors, got (nan|inf) for 'placebo'"):
+        give_verdict(of_two_methods([1.0] * 8, placebo=value), "new", "old", ["placebo"])
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.1, 5, float("nan"), "0.05", None])
+def test_a_level_out_of_range(level):
+    with pytest.raises(ValueError, match="level must be a number above 0 and below 1"):
+        give_verdict(of_two_methods([1.0] * 8), "new", "old", level=level)

@@ -1,5 +1,7 @@
 """The paper's tables with ours beside, and the counts of claims, on trials made up for it."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -224,22 +226,31 @@ class TestBenchmarkVerdicts:
 
 
 class TestCommand:
-    def test_markdown_of_the_shipped_trials(self):
-        result = CliRunner().invoke(cli.main, ["tables"])
+    @pytest.mark.parametrize("width", [80, 120])
+    def test_text_of_the_shipped_trials(self, width):
+        result = CliRunner().invoke(cli.main, ["tables"], env={"COLUMNS": str(width)})
         assert result.exit_code == 0, result.output
-        titles = [line for line in result.output.splitlines() if line.startswith("## ")]
-        assert [title[:10] for title in titles] == [f"## Table {n}" for n in (1, 2, 3, 4, 4)] + ["## How oft"]
-        for line in result.output.splitlines():
-            if line.startswith("| DML-S2R |"):
-                assert "±" in line
-        cleaned = result.output.split("## Table 4")[2].split("##")[0]
-        assert "paper, N" not in cleaned
-        assert result.output.rstrip().endswith(BEATS)
+        lines = result.output.splitlines()
+        assert max(map(len, lines)) <= width
+        titles = [line for line in lines if line.startswith(("Table", "How often"))]
+        assert [title[:7] for title in titles] == [*(f"Table {n}" for n in (1, 2, 3, 4, 4)), "How oft"]
+        ours = [line for line in lines if line.startswith("DML-S2R  ")]
+        assert len(ours) == {80: 9, 120: 5}[width]
+        assert all(
+            re.fullmatch(r"DML-S2R( +\d+\.\d\d ± \d+\.\d\d( +\d+\.\d [▼●▲])?)+", line) for line in ours
+        )
+        cleaned = result.output.split("Table 4")[2]
+        assert "paper  " not in cleaned
+        assert " ".join(result.output.split()).endswith(BEATS)
 
     def test_html(self):
         result = CliRunner().invoke(cli.main, ["tables", "--html"])
         page = BeautifulSoup(result.output, "html.parser")
         assert len(page.find_all("table")) == len(page.find_all("h2")) == 6
+        assert len(page.find_all("h1")) == 1
+        headings = [heading.text for heading in page.find_all("h2")]
+        units = [re.search(r"\[(.+)\]", heading)[1] for heading in headings[:5]]
+        assert units == ["K", "K", "1000 USD", "µg/m³", "µg/m³"]
         assert "DML-S2R" in page.find_all("table")[0].text
         assert BEATS in page.text
 
@@ -269,7 +280,7 @@ class TestCommand:
         tables = CliRunner().invoke(cli.main, ["tables", output])
         assert tables.exit_code == 0, tables.output
         assert "Table 2: Superconductivity: no trials" in tables.output
-        assert "| median | " in tables.output
+        assert re.search(r"^median +\d", tables.output, flags=re.M)
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

@@ -3,13 +3,15 @@
 import json
 import os
 import re
+import shutil
+from importlib import resources
 
 import numpy as np
 import pandas as pd
 import pytest
 from joblib import delayed
 
-from dmls2r_lite.study import tables
+from dmls2r_lite import system
 from dmls2r_lite.study.benchmark import TRIALS
 from dmls2r_lite.study.tables import TrialTable, name_seeds
 
@@ -63,7 +65,7 @@ class TestRun:
             assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", row["finished"])
             assert re.fullmatch(r"dmls2r-lite \S+; numpy \S+; scikit-learn \S+; torch \S+", row["versions"])
         assert [trials[name].dtype.kind for name in ("n", "seed", "mae", "width")] == list("iiff")
-        assert {path.name for path in tmp_path.iterdir()} == {"checks.csv"}
+        assert {path.name for path in tmp_path.iterdir()} == {"checks.csv", ".checks.lock"}
 
     def test_a_failing_cell_leaves_the_others(self, tmp_path):
         keys = [("broken", 1, 0), ("a", 2, 0)]
@@ -101,15 +103,36 @@ class TestRun:
             pd.testing.assert_frame_equal(*by_key)
 
     def test_a_disk_that_is_full(self, tmp_path, monkeypatch):
-        write = os.write
-        monkeypatch.setattr(tables.os, "write", lambda file, lines: write(file, lines[:20]))
-        TABLE.path(tmp_path).write_text(HEADING)
-        with pytest.raises(OSError, match=r"checks\.csv could not be written to its end: is the disk full\?"):
-            list(run(tmp_path, KEYS[:3]))
-        monkeypatch.undo()
-        assert TABLE.done(tmp_path) == set()
         list(run(tmp_path, KEYS[:3]))
-        assert TABLE.done(tmp_path) == set(KEYS[:3])
+        before = TABLE.path(tmp_path).read_bytes()
+        write = os.write
+        monkeypatch.setattr(system.os, "write", lambda file, lines: write(file, lines[:20]))
+        message = r"checks\.csv could not be written: No space left on device; the lines before are kept"
+        with pytest.raises(OSError, match=message):
+            list(run(tmp_path, KEYS[3:6]))
+        assert TABLE.path(tmp_path).read_bytes() == before
+        monkeypatch.undo()
+        list(run(tmp_path, KEYS[3:6]))
+        assert TABLE.done(tmp_path) == set(KEYS[:6])
+
+    def test_a_line_that_another_program_has_left_cut_off(self, tmp_path):
+        trials = run(tmp_path, KEYS)
+        assert [next(trials), next(trials)] == [12, 9]
+        with TABLE.path(tmp_path).open("a") as file:
+            file.write("b,77,1,2.5")
+        list(trials)
+        assert TABLE.done(tmp_path) == set(KEYS)
+
+    def test_a_folder_that_vanishes(self, tmp_path):
+        folder = tmp_path / "results"
+        trials = run(folder, KEYS[:6])
+        next(trials)
+        next(trials)
+        shutil.rmtree(folder)
+        list(trials)  # it is made again, with what came after
+        assert len(TABLE.done(folder)) == 3
+        list(run(folder, [key for key in KEYS[:6] if key not in TABLE.done(folder)]))
+        assert TABLE.done(folder) == set(KEYS[:6])
 
 
 LINE = "a,5,1,0.25,,numpy 2,2026-01-02T03:04:05Z\n"
@@ -162,7 +185,7 @@ class TestRead:
                 read(tmp_path)
 
     def test_shipped(self):
-        folder = tables.resources.files("dmls2r_lite.study").joinpath("results")
+        folder = resources.files("dmls2r_lite.study").joinpath("results")
         trials = TRIALS.shipped()
         assert list(trials) == TRIALS.columns
         assert trials.attrs == json.loads(folder.joinpath("trials.json").read_text())

@@ -52,6 +52,39 @@ def robust_estimate(from_each_anchor):
 """,
             "the MAE is below 1",
         ),
+        (
+            "asymmetry",
+            """\
+def asymmetry(estimates):
+    n = len(estimates)
+    return ((estimates + estimates.T).abs().sum() - 2 * estimates.diagonal().abs().sum()) / n**2
+""",
+            "not over all N²",
+        ),
+        (
+            "asymmetry",
+            """\
+def asymmetry(estimates):
+    n = len(estimates)
+    upper = [(estimates[i, j] + estimates[j, i]).abs() for i in range(n) for j in range(i)]
+    return sum(upper) / (n * (n - 1))
+""",
+            "this is half of it",
+        ),
+        (
+            "loop-inconsistency",
+            """\
+def loop_inconsistency(estimates):
+    n, sums = len(estimates), []
+    for a in range(n):
+        for b in range(n):
+            for c in range(n):
+                if len({a, b, c}) == 3:
+                    sums.append(estimates[a, b] + estimates[b, c] + estimates[c, a])
+    return torch.stack(sums).mean().abs()
+""",
+            "sums of opposite sign cancel",
+        ),
     ],
     "2_mining": [
         (
@@ -163,7 +196,7 @@ def growing_boundary_loss(d_negative, differences, boundary):
     boundaries = boundary * differences.abs() / differences.abs().mean()
     return (boundaries - d_negative).clamp(min=0).mean()
 """,
-            "",
+            "the boundaries are constants",
         ),
         (
             "choose-parameters",
@@ -173,6 +206,25 @@ def choose_parameters(d_positive, d_negative, share):
     return boundary, boundary - d_positive.quantile(1 - share).item(), 10.0
 """,
             "60 %",
+        ),
+        (
+            "angle",
+            """\
+def angle(a, b):
+    a = a / torch.linalg.vector_norm(a, dim=1, keepdim=True).detach()
+    b = b / torch.linalg.vector_norm(b, dim=1, keepdim=True).detach()
+    return 2 * torch.asin(torch.linalg.vector_norm(a - b, dim=1) / 2)
+""",
+            "the lengths have gradients too",
+        ),
+        (
+            "growing-boundary-loss",
+            """\
+def growing_boundary_loss(d_negative, differences, boundary):
+    size = differences.detach().abs()
+    return (boundary * size / size.mean() - d_negative.detach()).clamp(min=0).mean() + 0 * d_negative.sum()
+""",
+            "-1/4 for each negative that costs",
         ),
     ],
     "4_alternating_training": [
@@ -296,7 +348,7 @@ def most_confident(X, y, pool, k):
     best = int(risk.argmin())
     return best, float((means[0][best] + means[1][best]) / 2)
 """,
-            "",
+            "k - 1 in the denominator",
         ),
         (
             "give-verdict",
@@ -308,6 +360,64 @@ def give_verdict(differences):
     return "helped" if differences.mean() < 0 else "hurt"
 """,
             "false alarm",
+        ),
+        (
+            "permutation-p-value",
+            """\
+def permutation_p_value(differences):
+    signs = np.array(list(itertools.product([-1, 1], repeat=len(differences))))
+    return float(np.mean(np.abs((signs * differences).sum(axis=1)) >= abs(differences.sum())))
+""",
+            "allow for rounding",
+        ),
+        (
+            "exchange-sets",
+            """\
+def exchange_sets(positives, negatives, seed):
+    torch.manual_seed(seed)
+    circle = torch.randperm(len(positives))
+    owner = torch.empty_like(circle)
+    owner[circle] = circle.roll(1)
+    return positives[owner], negatives[owner]
+""",
+            "global random state stays",
+        ),
+        (
+            "exchange-sets",
+            """\
+def exchange_sets(positives, negatives, seed):
+    places = 1 + seed % (len(positives) - 1) if len(positives) > 1 else 0
+    return positives.roll(places, 0), negatives.roll(places, 0)
+""",
+            "shifts by 1 to 7 places",
+        ),
+        (
+            "benjamini-hochberg",
+            """\
+def benjamini_hochberg(p_values):
+    n, order = len(p_values), np.argsort(p_values)
+    fractions = p_values[order] * n / np.arange(1, n + 1)
+    fractions[:-1] = np.minimum(fractions[:-1], fractions[1:])
+    corrected = np.empty(n)
+    corrected[order] = fractions
+    return corrected
+""",
+            "places from i on, not over i and the next",
+        ),
+        (
+            "most-confident",
+            """\
+def most_confident(X, y, pool, k):
+    means, errors = [], []
+    for p in (2, 5):
+        neighbors = KNeighborsRegressor(k, p=p).fit(X, y).kneighbors(pool, return_distance=False)
+        means.append(y[neighbors].mean(axis=1))
+        errors.append(y[neighbors].var(axis=1, ddof=1) / k)
+    risk = (means[0] - means[1]) ** 2 + errors[0] + errors[1]
+    best = int(risk.argmin())
+    return best, float((means[0][best] + means[1][best]) / 2)
+""",
+            "s² / k are halved",
         ),
     ],
     "6_your_own_data": [
@@ -802,6 +912,426 @@ def difficulty(X_labeled, errors, X):
     return errors[nearest].mean(axis=1) + 1e-6
 """,
             "at most 90 %",
+        ),
+    ],
+    "9_a_loss_of_ones_own": [
+        (
+            "shuffle-groups",
+            """\
+def shuffle_groups(X, groups, seed):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({name: rng.permutation(X[name].to_numpy()) for name in X}, index=X.index)
+""",
+            "the columns of one group move together",
+        ),
+        (
+            "shuffle-groups",
+            """\
+def shuffle_groups(X, groups, seed):
+    alone = [[name] for name in X if not any(name in group for group in groups)]
+    shuffled = X.copy()
+    for group in [*groups, *alone]:
+        order = np.random.default_rng(seed).permutation(len(X))
+        shuffled[group] = X[group].to_numpy()[order]
+    return shuffled
+""",
+            "different groups move in orders of their own",
+        ),
+        (
+            "shuffle-groups",
+            """\
+def shuffle_groups(X, groups, seed):
+    rng, shuffled = np.random.default_rng(seed), X.copy()
+    for group in groups:
+        shuffled[group] = X[group].to_numpy()[rng.permutation(len(X))]
+    return shuffled
+""",
+            "a column in no group is shuffled",
+        ),
+        (
+            "shuffle-groups",
+            """\
+def shuffle_groups(X, groups, seed):
+    alone = [[name] for name in X if not any(name in group for group in groups)]
+    shuffled = X.copy()
+    for number, group in enumerate([*groups, *alone]):
+        order = np.random.default_rng(number).permutation(len(X))
+        shuffled[group] = X[group].to_numpy()[order]
+    return shuffled
+""",
+            "another seed gives another result",
+        ),
+        (
+            "shuffle-groups",
+            """\
+def shuffle_groups(X, groups, seed):
+    rng = np.random.default_rng(seed)
+    alone = [[name] for name in X if not any(name in group for group in groups)]
+    parts = [X[group].sample(frac=1, random_state=rng).reset_index(drop=True) for group in [*groups, *alone]]
+    return pd.concat(parts, axis=1)
+""",
+            "index [7, 5, 9] expected",
+        ),
+        (
+            "loops-of-scores",
+            """\
+def loops_of_scores(g, h):
+    d, n = g[:, None] + h, len(g)
+    around = [(d[a, b] + d[b, c] + d[c, a]) ** 2 for a in range(n) for b in range(n) for c in range(n)]
+    return torch.stack(around).mean()
+""",
+            "triples with a row twice or three times are counted",
+        ),
+        (
+            "loops-of-scores",
+            """\
+def loops_of_scores(g, h):
+    s, n = g - h, len(g)
+    return 3 * s.square().mean() + 6 * (s.sum() ** 2 - s.square().sum()) / (n * (n - 1))
+""",
+            "g(a) *plus* h(b)",
+        ),
+        (
+            "loops-of-scores",
+            """\
+def loops_of_scores(g, h):
+    s, n = (g + h).tolist(), len(g)
+    sums = [s[a] + s[b] + s[c] for a in range(n) for b in range(a) for c in range(b)]
+    return torch.tensor(sums).square().mean()
+""",
+            "does not require grad",
+        ),
+        (
+            "loops-of-scores",
+            """\
+def loops_of_scores(g, h):
+    d, n, around = g[:, None] + h, len(g), []
+    for a in range(n):
+        for b in range(n):
+            for c in range(n):
+                if len({a, b, c}) == 3:
+                    around.append((d[a, b] + d[b, c] - d[a, c]) ** 2)
+    return torch.stack(around).mean()
+""",
+            "the third difference goes back",
+        ),
+        (
+            "rank-margin-loss",
+            """\
+def rank_margin_loss(codes, targets, margin):
+    n, costs = len(codes), []
+    for i in range(n):
+        T = (targets[i] - targets).abs()
+        others = [j for j in range(n) if j != i]
+        rank = {j: sorted(others, key=lambda k: T[k].item()).index(j) for j in others}
+        for j in others:
+            for k in others:
+                if rank[j] < rank[k]:
+                    d_ij, d_ik = torch.dist(codes[i], codes[j]), torch.dist(codes[i], codes[k])
+                    costs.append((d_ij - d_ik + margin * (rank[k] - rank[j])).relu())
+    return torch.stack(costs).mean() if costs else 0 * codes.sum()
+""",
+            "rows equally far have the same rank",
+        ),
+        (
+            "rank-margin-loss",
+            """\
+def rank_margin_loss(codes, targets, margin):
+    n, costs = len(codes), []
+    for i in range(n):
+        T = (targets[i] - targets).abs()
+        others = [j for j in range(n) if j != i]
+        rank = {j: sum(T[k] < T[j] for k in others) for j in others}
+        for j in others:
+            for k in others:
+                if rank[j] < rank[k]:
+                    d_ij, d_ik = torch.dist(codes[i], codes[j]), torch.dist(codes[i], codes[k])
+                    costs.append((d_ij - d_ik + margin).relu())
+    return torch.stack(costs).mean() if costs else 0 * codes.sum()
+""",
+            "the margin is the same for all",
+        ),
+        (
+            "rank-margin-loss",
+            """\
+def rank_margin_loss(codes, targets, margin):
+    n, costs = len(codes), []
+    for i in range(n):
+        T = (targets[i] - targets).abs()
+        others = [j for j in range(n) if j != i]
+        rank = {j: sum(T[k] < T[j] for k in others) for j in others}
+        for j in others:
+            for k in others:
+                if rank[j] < rank[k]:
+                    d_ij, d_ik = torch.dist(codes[i], codes[j]), torch.dist(codes[i], codes[k])
+                    costs.append((d_ij - d_ik + margin * (T[k] - T[j])).relu())
+    return torch.stack(costs).mean() if costs else 0 * codes.sum()
+""",
+            "ranks*, not of targets",
+        ),
+        (
+            "rank-margin-loss",
+            """\
+def rank_margin_loss(codes, targets, margin):
+    n, costs = len(codes), []
+    for i in range(n):
+        T = (targets[i] - targets).abs()
+        others = [j for j in range(n) if j != i]
+        rank = {j: sum(T[k] < T[j] for k in others) for j in others}
+        for j in others:
+            for k in others:
+                if rank[j] < rank[k]:
+                    d_ij, d_ik = torch.dist(codes[i], codes[j]), torch.dist(codes[i], codes[k])
+                    costs.append((d_ij - d_ik + margin * (rank[k] - rank[j])).relu())
+    return torch.stack(costs).mean()
+""",
+            "it stops with RuntimeError: stack expects a non-empty",
+        ),
+        (
+            "rank-margin-loss",
+            """\
+def rank_margin_loss(codes, targets, margin):
+    other = ~torch.eye(len(codes), dtype=torch.bool)
+    d = (codes[:, None] - codes).square().sum(dim=2).sqrt()
+    T = (targets[:, None] - targets).abs()
+    rank = ((T[:, None, :] < T[:, :, None]) & other[:, None, :]).sum(dim=2)
+    counts = (rank[:, :, None] < rank[:, None, :]) & other[:, :, None] & other[:, None, :]
+    costs = (d[:, :, None] - d[:, None, :] + margin * (rank[:, None, :] - rank[:, :, None])).relu()
+    return (costs * counts).sum() / counts.sum().clamp(min=1)
+""",
+            "with equal codes the gradient is finite",
+        ),
+        (
+            "rank-margin-loss",
+            """\
+def rank_margin_loss(codes, targets, margin):
+    n, costs = len(codes), []
+    for i in range(n):
+        T = (targets[i] - targets).abs()
+        others = [j for j in range(n) if j != i]
+        rank = {j: sum(T[k] < T[j] for k in others) for j in others}
+        for j in others:
+            for k in others:
+                if rank[j] < rank[k]:
+                    d_ij, d_ik = torch.dist(codes[i], codes[j]), torch.dist(codes[i], codes[k])
+                    costs.append((d_ik - d_ij + margin * (rank[k] - rank[j])).relu())
+    return torch.stack(costs).mean() if costs else 0 * codes.sum()
+""",
+            "wrong way round",
+        ),
+        (
+            "quantile-alignment",
+            """\
+def quantile_alignment(estimates, y):
+    p = (torch.arange(len(estimates), dtype=y.dtype) + 0.5) / len(estimates)
+    return (estimates - y.quantile(p)).square().mean()
+""",
+            "sort the estimates",
+        ),
+        (
+            "quantile-alignment",
+            """\
+def quantile_alignment(estimates, y):
+    p = torch.linspace(0, 1, len(estimates), dtype=y.dtype)
+    return (estimates.sort().values - y.detach().quantile(p)).square().mean()
+""",
+            "not from 0 to 1",
+        ),
+        (
+            "quantile-alignment",
+            """\
+def quantile_alignment(estimates, y):
+    p = (torch.arange(len(estimates), dtype=y.dtype) + 0.5) / len(estimates)
+    return (estimates.sort().values - y.quantile(p)).square().mean()
+""",
+            "no gradient flows to the labels",
+        ),
+        (
+            "quantile-alignment",
+            """\
+def quantile_alignment(estimates, y):
+    p = (np.arange(len(estimates)) + 0.5) / len(estimates)
+    wanted = np.quantile(y.detach().numpy(), p)
+    costs = (np.sort(estimates.detach().numpy()) - wanted) ** 2
+    return torch.tensor(costs.mean(), dtype=y.dtype)
+""",
+            "does not require grad",
+        ),
+        (
+            "quantile-alignment",
+            """\
+def quantile_alignment(estimates, y):
+    p = (torch.arange(len(y), dtype=y.dtype) + 0.5) / len(y)
+    return (estimates.quantile(p) - y.detach().sort().values).square().mean()
+""",
+            "quantiles of the *labels*",
+        ),
+        (
+            "run-arms",
+            """\
+def run_arms(dataset, n_labeled, seeds, step_1, with_loss, placebo):
+    trials = []
+    for seed in seeds:
+        split = split_dataset(dataset, n_labeled, dataset.n_unlabeled, seed)
+        without = placebo(split.X_train, seed)
+        arms = [
+            ("step 1", step_1, split.X_train),
+            ("real rows", with_loss, split.X_train),
+            ("placebo rows", with_loss, without),
+        ]
+        for method, model, X in arms:
+            fitted = clone(model).set_params(random_state=seed).fit(X, split.y_train)
+            X_test = split.X_test
+            mae = float(np.abs(fitted.predict(X_test) - split.y_test).mean())
+            trials.append((dataset.name, n_labeled, seed, method, mae))
+    return pd.DataFrame(trials, columns=["dataset", "n_labeled", "seed", "method", "mae"])
+""",
+            "the placebo gets the labeled rows too",
+        ),
+        (
+            "run-arms",
+            """\
+def run_arms(dataset, n_labeled, seeds, step_1, with_loss, placebo):
+    trials = []
+    for seed in seeds:
+        split = split_dataset(dataset, n_labeled, dataset.n_unlabeled, seed)
+        without = pd.concat([split.X_labeled, placebo(split.X_unlabeled, seed)])
+        arms = [
+            ("step 1", step_1, split.X_train),
+            ("real rows", with_loss, split.X_train),
+            ("placebo rows", with_loss, without),
+        ]
+        for method, model, X in arms:
+            fitted = clone(model).fit(X, split.y_train)
+            X_test = split.X_test
+            mae = float(np.abs(fitted.predict(X_test) - split.y_test).mean())
+            trials.append((dataset.name, n_labeled, seed, method, mae))
+    return pd.DataFrame(trials, columns=["dataset", "n_labeled", "seed", "method", "mae"])
+""",
+            "the seed is not set as random_state",
+        ),
+        (
+            "run-arms",
+            """\
+def run_arms(dataset, n_labeled, seeds, step_1, with_loss, placebo):
+    trials = []
+    for seed in seeds:
+        split = split_dataset(dataset, n_labeled, dataset.n_unlabeled, seed)
+        without = pd.concat([split.X_labeled, placebo(split.X_unlabeled, seed)])
+        arms = [
+            ("step 1", step_1, split.X_train),
+            ("real rows", with_loss, split.X_train),
+            ("placebo rows", with_loss, without),
+        ]
+        for method, model, X in arms:
+            fitted = model.set_params(random_state=seed).fit(X, split.y_train)
+            X_test = split.X_test
+            mae = float(np.abs(fitted.predict(X_test) - split.y_test).mean())
+            trials.append((dataset.name, n_labeled, seed, method, mae))
+    return pd.DataFrame(trials, columns=["dataset", "n_labeled", "seed", "method", "mae"])
+""",
+            "the models given are fitted again and again",
+        ),
+        (
+            "run-arms",
+            """\
+def run_arms(dataset, n_labeled, seeds, step_1, with_loss, placebo):
+    trials = []
+    for seed in seeds:
+        split = split_dataset(dataset, n_labeled, dataset.n_unlabeled, 0)
+        without = pd.concat([split.X_labeled, placebo(split.X_unlabeled, seed)])
+        arms = [
+            ("step 1", step_1, split.X_train),
+            ("real rows", with_loss, split.X_train),
+            ("placebo rows", with_loss, without),
+        ]
+        for method, model, X in arms:
+            fitted = clone(model).set_params(random_state=seed).fit(X, split.y_train)
+            X_test = split.X_test
+            mae = float(np.abs(fitted.predict(X_test) - split.y_test).mean())
+            trials.append((dataset.name, n_labeled, seed, method, mae))
+    return pd.DataFrame(trials, columns=["dataset", "n_labeled", "seed", "method", "mae"])
+""",
+            "not those of split_dataset with this seed",
+        ),
+        (
+            "run-arms",
+            """\
+def run_arms(dataset, n_labeled, seeds, step_1, with_loss, placebo):
+    trials = []
+    for seed in seeds:
+        split = split_dataset(dataset, n_labeled, dataset.n_unlabeled, seed)
+        without = pd.concat([split.X_labeled, placebo(split.X_unlabeled, seed)])
+        arms = [
+            ("step 1", step_1, split.X_train),
+            ("real rows", with_loss, split.X_train),
+            ("placebo rows", with_loss, without),
+        ]
+        for method, model, X in arms:
+            fitted = clone(model).set_params(random_state=seed).fit(X, split.y_train)
+            X_test = placebo(split.X_test, seed) if X is without else split.X_test
+            mae = float(np.abs(fitted.predict(X_test) - split.y_test).mean())
+            trials.append((dataset.name, n_labeled, seed, method, mae))
+    return pd.DataFrame(trials, columns=["dataset", "n_labeled", "seed", "method", "mae"])
+""",
+            "the test rows are replaced too",
+        ),
+        (
+            "run-arms",
+            """\
+def run_arms(dataset, n_labeled, seeds, step_1, with_loss, placebo):
+    trials = []
+    for seed in seeds:
+        split = split_dataset(dataset, n_labeled, dataset.n_unlabeled, seed)
+        without = pd.concat([split.X_labeled, placebo(split.X_unlabeled, 0)])
+        arms = [
+            ("step 1", step_1, split.X_train),
+            ("real rows", with_loss, split.X_train),
+            ("placebo rows", with_loss, without),
+        ]
+        for method, model, X in arms:
+            fitted = clone(model).set_params(random_state=seed).fit(X, split.y_train)
+            X_test = split.X_test
+            mae = float(np.abs(fitted.predict(X_test) - split.y_test).mean())
+            trials.append((dataset.name, n_labeled, seed, method, mae))
+    return pd.DataFrame(trials, columns=["dataset", "n_labeled", "seed", "method", "mae"])
+""",
+            "the placebo needs the seed of the split",
+        ),
+        (
+            "my-loss",
+            """\
+def my_loss(batch):
+    n = len(batch.y)
+    return 10 * (batch.differences[:n, :n] - (batch.y[:, None] - batch.y)).square().mean()
+""",
+            "shuffled columns are not shown to be worse",
+        ),
+        (
+            "my-loss",
+            """\
+def my_loss(batch):
+    nearest = torch.cdist(batch.x, batch.x).topk(6, largest=False).indices[:, 1:]
+    return 30 * (batch.targets[:, None] - batch.targets[nearest]).square().mean()
+""",
+            "no gradient flows to estimates, differences or codes",
+        ),
+        (
+            "my-loss",
+            """\
+def my_loss(batch):
+    nearest = torch.cdist(batch.x, batch.x).topk(6, largest=False).indices[:, 1:]
+    return 30 * (batch.estimates[:, None] - batch.estimates[nearest]).square().mean(dim=1)
+""",
+            "a tensor without dimensions is asked for",
+        ),
+        (
+            "my-loss",
+            """\
+def my_loss(batch):
+    return batch.differences.square().mean()
+""",
+            "the verdict is *cannot tell*",
         ),
     ],
 }

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from browsers import open_browser
 from notebook_runs import PATHS
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 ROOT = Path(__file__).parents[2]
 SEEN = ROOT / "results" / "browser"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 EXPLORERS = {  # what moves in a notebook: the control, and keys that change it
     "01_pairwise_modeling": ("N", ["ArrowLeft", "ArrowLeft"]),
     "02_triplet_mining": ("boundary", ["ArrowRight", "ArrowRight", "ArrowLeft"]),
@@ -42,17 +42,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def browser():
-    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if executable is None:
-        pytest.skip(f"needs a browser: {', '.join(BROWSERS)}")
     SEEN.mkdir(parents=True, exist_ok=True)
     expect.set_options(timeout=60 * SECONDS)
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(
-            executable_path=executable, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        )
+    with open_browser() as opened:
         yield opened
-        opened.close()
 
 
 def settings_of_our_own(folder):

@@ -169,7 +169,7 @@ def run(nb, answers=None):
 
 def test_a_set_for_each_chapter():
     assert [path.stem for path in SOURCES] == [path.stem for path in RELEASES] == list(MISTAKES)
-    assert len(SOURCES) == 8
+    assert len(SOURCES) == 9
     assert all(path.stem == path.parent.name for path in SOURCES)
 
 

@@ -11,12 +11,15 @@ import nbformat
 import pytest
 from click.testing import CliRunner
 from exercise_mistakes import MISTAKES
+from grading_attacks import ATTACKS, NEEDS_BUBBLEWRAP, ON_OTHERS, attack_marks, attack_modules
 
 from dmls2r_lite.command import cli
 
 pytest.importorskip("nbgrader", reason="needs nbgrader: pip install -e '.[course]'")
 
 from nbgrader.api import Gradebook
+
+from dmls2r_lite.teaching.submission import can_shut_in
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks" / "exercises"
@@ -55,6 +58,13 @@ def submit(course, student, name, nb):
     path = course / "submitted" / student / name / f"{name}.ipynb"
     path.parent.mkdir(parents=True)
     nbformat.write(nb, path)
+    return path.parent
+
+
+def configure(course, lines):
+    config = course / "nbgrader_config.py"
+    faster = config.read_text().replace("timeout = 60", f"timeout = {SECONDS}")
+    config.write_text(f"{faster}{lines}\n")
 
 
 def autograde(course, name):
@@ -66,7 +76,7 @@ def autograde(course, name):
         env={**os.environ, "PATH": beside_python},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1800,
     )
     assert graded.returncode == 0, graded.stderr[-3000:]
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
@@ -151,9 +161,7 @@ def test_solved_empty_and_wrong_submissions(course, name):
 
 
 def test_submissions_that_misbehave(course):
-    config = course / "nbgrader_config.py"
-    faster = config.read_text().replace("timeout = 60", f"timeout = {SECONDS}")
-    config.write_text(f"{faster}c.ExecuteAll.max_fatal = 2\n")
+    configure(course, "c.ExecuteAll.max_fatal = 2")
     points = full_points(FIRST)
     answer, test = "asymmetry", "test-asymmetry"
     head = "def asymmetry(estimates):\n"
@@ -201,7 +209,7 @@ def test_submissions_that_misbehave(course):
         cell = nb.cells[index_of(nb, answer)]
         cell.source = f"from torch import *\n\nsum = 0\nlist = [1]\n{cell.source}"
 
-    def fall_silent(nb):  # no cell after it gets a reply
+    def fall_silent(nb):
         nb.cells[index_of(nb, "recover-targets")].source = "import sys\n\nsys.stdout = None"
 
     def warn(nb):
@@ -229,14 +237,66 @@ def test_submissions_that_misbehave(course):
         "deleted_much",
     )
     assert {student: scores[student] for student in misbehaving} == dict.fromkeys(misbehaving, one_lost)
-    assert scores["silent"] == dict.fromkeys(points, 0)
+    assert scores["silent"] == {**points, "test-recover-targets": 0}
     harmless = ("warns", "copied", "hidden_builtins", "well_behaved")
     assert {student: scores[student] for student in harmless} == dict.fromkeys(harmless, points)
     for student in (*misbehaving, *harmless):
         print(f"{FIRST}  {student}: {sum(scores[student].values()):g} of {sum(points.values())}")
     graded = read(course / "autograded" / "endless" / FIRST / f"{FIRST}.ipynb")
-    (error,) = graded.cells[index_of(graded, test)].outputs
-    assert error.evalue == f"no end within {SECONDS} seconds"
+    *_, error = graded.cells[index_of(graded, test)].outputs
+    assert f"no end within {SECONDS} seconds" in error.evalue
+
+
+def everything(course):
+    """What a submission must not change, with the maximum of each test."""
+    folders = [course / name for name in ("source", "release", "solutions", "submitted")]
+    paths = [path for folder in folders for path in folder.rglob("*")]
+    found = {path: path.read_bytes() if path.is_file() else None for path in paths}
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        cells = gradebook.find_notebook(FIRST, FIRST).grade_cells
+        return found, sorted(path.name for path in course.iterdir()), {c.name: c.max_score for c in cells}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the attacks are made for Unix")
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "none"])
+def test_attacks(sandbox, tmp_path):
+    """An attack loses the points of the attacker at most, and wins none; nobody else's change."""
+    if sandbox == "bubblewrap" and not can_shut_in():
+        pytest.skip("needs bubblewrap")
+    course = tmp_path / "course"
+    assert CliRunner().invoke(cli.main, ["course", str(course)]).exit_code == 0
+    configure(course, f"c.ExecuteAll.sandbox = '{sandbox}'")
+    released, points = read(FOLDER / f"{FIRST}.ipynb"), full_points(FIRST)
+    for student in ("ada", "zoe"):  # the first and the last one that is graded
+        submit(course, student, FIRST, read(source_of(FIRST)))
+    if sandbox == "bubblewrap":
+        names = [*ATTACKS, "marks", "modules"]
+    elif can_shut_in():  # the others do not depend on it
+        names = [*ON_OTHERS]
+    else:
+        names = [name for name in [*ATTACKS, "marks", "modules"] if name not in NEEDS_BUBBLEWRAP]
+    for name in names:
+        nb = nbformat.from_dict(released)
+        if name == "marks":
+            attack_marks(nb)
+        elif name != "modules":
+            nb.cells[index_of(nb, "recover-targets")].source = ATTACKS[name].replace("COURSE", str(course))
+        folder = submit(course, f"attacker_{name}", FIRST, nb)
+        if name == "modules":
+            attack_modules(folder, course)
+    (course / "autograded").mkdir()
+    (course / ".nbgrader.log").touch()
+    before = everything(course)
+    home = set(Path.home().iterdir())
+    scores = autograde(course, FIRST)
+
+    assert everything(course) == before
+    assert set(Path.home().iterdir()) == home or sandbox == "none"
+    assert scores.pop("ada") == scores.pop("zoe") == points
+    assert len(scores) == len(names)
+    for student, found in scores.items():
+        print(f"{sandbox:10}  {student:24} {sum(found.values()):g} of {sum(points.values()):g}")
+    assert {sum(found.values()) for found in scores.values()} == {0}
 
 
 def test_without_nbgrader_the_command_says_what_to_install(tmp_path, monkeypatch):

@@ -2,16 +2,24 @@
 
 import json
 import re
+from dataclasses import replace
 
-import nbformat
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
 
-from dmls2r_lite.command.pages import glossary_to_html, to_html
-from dmls2r_lite.data import uci
+from dmls2r_lite.command.rendering import markdown_to_html, markdown_to_text
+from dmls2r_lite.data import load_dataset, uci
 from dmls2r_lite.data.catalog import DATASETS
 from dmls2r_lite.teaching import notebook
-from dmls2r_lite.teaching.notebook import RESULTS_MIME, check_parameters, record_results
+from dmls2r_lite.teaching.notebook import (
+    RESULTS_MIME,
+    answer,
+    check_parameters,
+    escape_markdown,
+    introduce,
+    record_results,
+)
 
 BUNDLED = [name for name in DATASETS if name not in uci.FILES]
 GOOD = {
@@ -118,12 +126,28 @@ class TestRecordResults:
         assert shown == []
 
 
-def test_page_links_to_glossary_and_exercises(tmp_path):
-    text = "[code](GLOSSARY.md#code), [1](exercises/1_a.ipynb), [next](01_b.ipynb)"
-    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)])
-    html = to_html(nb, "a", tmp_path)
-    assert 'href="../GLOSSARY.html#code"' in html
-    assert f'href="{tmp_path.as_uri()}/exercises/1_a.ipynb"' in html
-    assert 'href="01_b.ipynb"' in html
-    (tmp_path / "GLOSSARY.md").write_text("# Glossary\n\n### unit length code\n\nA code.\n")
-    assert 'id="unit-length-code"' in glossary_to_html(tmp_path / "GLOSSARY.md")
+def test_answer_is_folded_and_still_markdown():
+    folded = BeautifulSoup(markdown_to_html(answer("It is **two**.").data), "html.parser").details
+    assert folded.summary.get_text() == "Answer"
+    assert folded.strong.get_text() == "two"
+
+
+MARKUP = "<img src=q onerror=x()> [a](http://b.c) ![a](d) `e` *f* _g_ **h** $i$ | j ~~k~~ www://l \\ &lt; n_o"
+
+
+@pytest.mark.parametrize(
+    "text", [MARKUP, "# a", "- b", "1. c", "+ d", "=", "> e\n\n# f", "a [1000 USD]", "C6H6(GT)"]
+)
+def test_escaped_text_is_shown_as_it_is(text):
+    html = markdown_to_html(escape_markdown(text))
+    page = BeautifulSoup(html, "html.parser")
+    assert [tag.name for tag in page.find_all(True)] == ["p"]
+    assert page.get_text().split() == text.split()
+    assert markdown_to_text(f"x {escape_markdown(text)}") == " ".join(f"x {text}".split())
+
+
+def test_introduction_of_a_dataset():
+    data = replace(load_dataset("toy"), name="<b>toy</b>", note="a *b* c.")
+    text = markdown_to_text(introduce(data))
+    assert text == f"<b>toy</b>: a *b* c. Source: {data.source}."
+    assert introduce(load_dataset("toy")).startswith("**toy**: ")

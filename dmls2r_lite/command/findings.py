@@ -1,0 +1,81 @@
+"""What the notebooks have found, in sentences with units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import floor, log10
+from typing import Any
+
+SENTENCES = {  # by the notebook's number; what stands in braces is a result or the unit
+    "00": "The best plain model, {best_plain_model}, errs by {best_plain_mae} on average (in {unit}), the "
+    "median of the labels by {median_guess_mae}. With the hidden targets known too it would be "
+    "{best_plain_mae_if_all_labels_known}.",
+    "01": "Step 1 alone errs by {pairwise_only_mae} on average (in {unit}), two separate regressions by "
+    "{two_regressions_mae}, ridge regression by {ridge_mae}.",
+    "02": "Mined positives differ in target from their anchor by {positives_true_distance} on average (in "
+    "{unit}), random samples by {random_true_distance}, mined negatives by {negatives_true_distance}.",
+    "03": "In the last epoch the test error is {test_mae_after_step_1} after step 1 and "
+    "{test_mae_after_step_2} after step 2 (in {unit}), which changes predictions by "
+    "{step_2_change_of_prediction}; a placebo changes them by {placebo_change_of_prediction}.",
+    "04": "Did step 2 help? Verdict: {verdict}. DML-S2R errs by {mae_dml_s2r} on average (in {unit}), step "
+    "1 alone by {mae_step_1}, the best plain model, {best_plain_model}, by {mae_best_plain}.",
+    "05": "We recommend {recommended}. Expect an absolute error of {expected_error} ± {standard_error} (in "
+    "{unit}) from {method}. The best of the plain models is {best_plain_model}.",
+    "06": "With unlabeled samples the error changes by {coreg_difference} for COREG and by "
+    "{mssr_difference} for MSSR (in {unit}).",
+    "07": "In the trials that come with the package step 2 helped in {cells_helped} of 12 cells and hurt in"
+    " {cells_hurt}; {cells_at_or_under_paper} of 9 means are at or under the paper's. Verdict on this"
+    " table: {verdict_here}.",
+    "08": "On images that are made here the angle is off by {angle_mae_both_steps}° with both steps, "
+    "{angle_mae_step_1}° with step 1 alone and {angle_mae_plain_cnn}° with a plain network.",
+    "09": "Did choosing the rows to label help? Verdict: {verdict}. Extra trees err by {mae_chosen} with "
+    "chosen rows and by {mae_random} with random ones (in {unit}).",
+    "10": "Intervals that shall hold 80 % of the targets hold {coverage_80_extra_trees} of them around "
+    "extra trees; those from the anchors' opinions {coverage_80_of_anchors}.",
+}
+
+
+def describe(notebook: str, results: Mapping[str, Any], unit: str) -> str:
+    """What a notebook has found.
+
+    Parameters
+    ----------
+    notebook : str
+        Its name, which begins with its number.
+    results : mapping
+        From `collect_results`.
+    unit : str
+        Of the target.
+
+    Returns
+    -------
+    str
+        A sentence or three, empty for a notebook that is not one of the course.
+    """
+    values = {name: format_number(value) for name, value in results.items()}
+    for name in values:
+        if name.startswith("coverage"):
+            values[name] = f"{results[name]:.0%}".replace("%", " %")
+        elif name.endswith("difference"):
+            values[name] = ("+" if results[name] > 0 else "") + values[name]
+    try:
+        text = SENTENCES[notebook[:2]].format_map(values | {"unit": unit})
+    except (KeyError, ValueError):
+        return ""
+    return text
+
+
+def unit_of(target: str) -> str:
+    """The unit in a target's label, such as "price [1000 USD]"; without one, what to say in its place."""
+    _, found, unit = target.removesuffix("]").rpartition(" [")
+    return unit if found else f"units of {target}" if target else "units of the target"
+
+
+def format_number(value: Any, digits: int = 3) -> str:
+    """A number with three digits or all before the point, without an exponent where it can be read."""
+    if not isinstance(value, float) or value == 0:
+        return str(value)
+    size = abs(value)
+    if not 1e-4 <= size < 1e9:
+        return f"{value:.{digits}g}"
+    return f"{value:.{max(digits - 1 - floor(log10(size)), 0)}f}"

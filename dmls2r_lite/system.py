@@ -1,0 +1,120 @@
+"""Files that are whole or not there, and workers that end with whom they work for."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give the path of a file to write, which takes the place of `path` when that is done.
+
+    Whoever looks sees what was there before, or the whole new file, which has the user's usual permissions.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written. What was there before is kept.
+    """
+    unfinished = path.with_name(f".unfinished-{os.getpid()}-{path.name}")
+    try:
+        yield unfinished
+        os.replace(unfinished, path)
+    except OSError as error:
+        kept = "what was there before is kept" if path.exists() else "there is no such file now"
+        raise _explain(path, error, kept) from error
+    finally:
+        with suppress(OSError):  # where the folder has gone, or may not be written to any more
+            unfinished.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text so that whoever looks sees what was there before, or all of it; see `replacing`."""
+    with replacing(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+
+
+def leftovers(path: Path) -> list[Path]:
+    """What programs that were killed have left of writing a file."""
+    return [
+        found
+        for found in path.parent.glob(".unfinished-*")
+        if (number := found.name.removeprefix(".unfinished-").removesuffix(f"-{path.name}")).isdigit()
+        and found.name == f".unfinished-{number}-{path.name}"
+    ]
+
+
+def add_whole(path: Path, lines: bytes, heading: bytes) -> None:
+    """Add whole lines to a file, or none of them; it begins with `heading`.
+
+    Two programs that write into one file cannot mix theirs. A line that was cut off, when its program was
+    killed, stays what it is: the next one begins below it.
+
+    Raises
+    ------
+    OSError
+        If they cannot be written. The lines before are kept.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(path.with_name(f".{path.stem}.lock")):
+            descriptor = os.open(
+                path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666
+            )
+            try:
+                end = os.lseek(descriptor, 0, os.SEEK_END)
+                if end == 0:
+                    lines = heading + lines
+                elif os.lseek(descriptor, -1, os.SEEK_END) >= 0 and os.read(descriptor, 1) != b"\n":
+                    lines = b"\n" + lines
+                try:
+                    if os.write(descriptor, lines) < len(lines):
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    os.fsync(descriptor)  # where files lie on another machine, errors come only now
+                except BaseException:
+                    os.ftruncate(descriptor, end)
+                    raise
+            finally:
+                os.close(descriptor)
+    except OSError as error:
+        kept = "the lines before are kept" if path.exists() else "it is gone"
+        raise _explain(path, error, kept) from error
+
+
+def _explain(path: Path, error: OSError, kept: str) -> OSError:
+    return type(error)(f"{path} could not be written: {error.strerror or error}; {kept}")
+
+
+def ending_with(parent: int, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Call a function in a worker, which from then on ends when its parent does, also where that is killed.
+
+    Parameters
+    ----------
+    parent : int
+        Number of the process that hands out the work. In itself, and elsewhere than in its own workers, the
+        function is called and nothing else.
+    function : callable
+    """
+    global _watched
+    if os.getppid() == parent != os.getpid() and _watched != parent:
+        _watched = parent
+        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    return function(*arguments, **options)
+
+
+_watched = 0
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)

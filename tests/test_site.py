@@ -1,0 +1,132 @@
+"""The site of `make site`, built once: links, figures, formulas, search, and what axe says."""
+
+import contextlib
+import functools
+import http.server
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from urllib.parse import unquote
+
+import axe_playwright_python
+import pytest
+import yaml
+from browsers import open_browser
+from bs4 import BeautifulSoup
+from notebook_runs import PATHS
+from playwright.sync_api import expect
+
+ROOT = Path(__file__).parents[1]
+AXE = next(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js")).read_text()
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("built") / "site"
+    command = [sys.executable, str(ROOT / "docs" / "build.py"), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr  # a warning is an error
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    return {path: BeautifulSoup(path.read_text(), "html.parser") for path in site.rglob("*.html")}
+
+
+def test_everything_is_there(site):
+    names = {path.relative_to(site).with_suffix("").as_posix() for path in site.rglob("*.html")}
+    assert {f"notebooks/{path.stem}" for path in PATHS} <= names
+    assert {"index", "tables", "search", "notebooks/GLOSSARY", "notebooks/exercises/TEACHING"} <= names
+    assert {f"docs/{path.stem}" for path in (ROOT / "docs").glob("*.md")} <= names
+    assert {"api/dmls2r_lite.model", "api/dmls2r_lite.estimators"} <= names
+
+
+def test_no_dead_link_inside(pages):
+    ids = {path: {tag["id"] for tag in page.find_all(id=True)} for path, page in pages.items()}
+    n_links, dead = 0, set()
+    for path, page in pages.items():
+        for link in page.find_all("a", href=True):
+            file, _, anchor = unquote(link["href"]).partition("#")
+            if re.match(r"[a-z]+:", file) or link["href"] == "#":
+                continue
+            target = (path.parent / file).resolve() if file else path
+            n_links += 1
+            if not target.exists() or (anchor and target in ids and anchor not in ids[target]):
+                dead.add((path.name, link["href"]))
+    assert dead == set()
+    assert n_links > 5000  # notebooks, exercises, glossary, guides and modules
+
+
+def test_figures_have_alternative_texts(pages):
+    n_figures = 0
+    for path, page in pages.items():
+        for image in page.article.find_all("img") if page.article else []:
+            assert len(image.get("alt", "")) > 20, (path.name, image.get("src"))
+            n_figures += 1
+    assert n_figures >= 69
+
+
+def test_nothing_comes_from_the_net(pages):
+    for path, page in pages.items():
+        for tag in page.find_all(["script", "img", "link", "iframe"]):
+            address = tag.get("src") or (tag.get("href") if tag.get("rel") != ["canonical"] else "") or ""
+            assert not address.startswith(("http:", "https:", "//")), (path.name, address)
+
+
+def test_formulas_are_mathml(pages):
+    for path, page in pages.items():
+        if path.parent.name in ("notebooks", "exercises"):
+            for part in page.article.find_all(["code", "pre"]):
+                part.extract()
+            assert re.findall(r"\\[a-zA-Z]+|\$[^$]+\$", page.article.text) == [], path.name
+    (mining,) = (page for path, page in pages.items() if path.stem == "02_triplet_mining")
+    assert len(mining.find_all("math")) > 30
+
+
+def test_glossary_is_linked_both_ways(pages):
+    (glossary,) = (page for path, page in pages.items() if path.stem == "GLOSSARY")
+    terms = glossary.select("dl.glossary dt")
+    assert len(terms) > 80
+    assert len([a for a in glossary.select("dl.glossary a") if "_" in a.get("href", "")]) > 80
+    (mining,) = (page for path, page in pages.items() if path.stem == "02_triplet_mining")
+    assert mining.select("a[href='GLOSSARY.html#term-ranked-list-loss']")
+
+
+@contextlib.contextmanager
+def serve(folder):
+    """Give the address at which a folder is served."""
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder)
+    handler.log_message = lambda *_: None
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.browser
+def test_search_and_accessibility(site):
+    with open_browser() as browser, serve(site) as address:
+        page = browser.new_page()
+        page.goto(f"{address}/search.html?q=ranked+list+loss")
+        found = page.locator("#search-results li a")
+        expect(found.filter(has_text="Triplet mining").first).to_be_visible(timeout=60_000)
+        for scheme in ("light", "dark"):
+            page = browser.new_page(color_scheme=scheme)
+            page.goto(f"{address}/index.html")
+            page.evaluate(AXE)
+            violations = page.evaluate("axe.run()")["violations"]
+            assert [(rule["id"], rule["nodes"][0]["html"]) for rule in violations] == [], scheme
+
+
+def test_workflow_publishes_what_make_site_builds():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "site.yml").read_text())
+    steps = workflow["jobs"]["publish"]["steps"]
+    assert {"run": "make site"} in steps
+    (upload,) = (step for step in steps if "upload-pages-artifact" in step.get("uses", ""))
+    target = upload["with"]["path"]
+    assert f"docs/build.py {target}\n" in (ROOT / "Makefile").read_text()
