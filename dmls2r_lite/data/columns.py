@@ -111,7 +111,7 @@ class Column:
         padded = np.empty(len(self.texts) + 1, dtype=dtype)
         padded[:-1] = values
         padded[-1] = filler[dtype.kind]
-        return pd.Series(padded[self.codes], index=self.index, name=self.name)
+        return pd.Series(padded[self.codes], index=self.index, name=self.name, dtype=dtype)
 
     def row_of(self, text: str) -> int:
         """The first row with a text, from 1."""
@@ -202,7 +202,8 @@ class Column:
 
     def _find_numbers(self) -> None:
         self.kind = "text"
-        if padded := [text for shaped, text in self.shapes.items() if re.match("09", shaped)]:
+        padded = [text for shaped, text in self.shapes.items() if re.match("[+-]?09", shaped)]
+        if padded and any(map(str.isdecimal, padded)):
             self.rule, self.guessed = f"codes with leading zeros, such as {padded[0]}, kept as texts", True
         elif any(re.fullmatch("9{16,}", shaped) for shaped in self.shapes):
             self.rule = "identifiers of more than 15 digits, kept as texts"
@@ -211,6 +212,8 @@ class Column:
             self.rule, self.guessed = f"codes with a point, such as {last}, kept as texts", True
         else:
             self.kind = "number"
+            if padded:
+                self.rule, self.guessed = f"numbers, {padded[0]} among them (assumed: no codes)", True
 
     def _find_texts(self) -> None:
         """Texts; refused where they seem to be numbers with words, units or marks among them."""

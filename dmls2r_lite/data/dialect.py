@@ -134,16 +134,17 @@ def _find_start(text: str) -> tuple[int, str | None, list[str]]:
     last = next(line for line in reversed(comments) if line.strip())
     below, *more = [line for line in head[n_comments:] if line.strip()] or [""]
     alike = any(last.count(separator) == below.count(separator) > 0 for separator in ",;\t|")
-    if alike and (_has_numbers(below) or not (more and _has_numbers(more[0]))):
-        n_comments = head.index(last)  # the last of them holds the names
+    if alike and (_looks_like_values(below) or not (more and _looks_like_values(more[0]))):
+        n_comments = head.index(last)
         if not any(head[:n_comments]):
-            return 0, None, []
+            return 0, None, ["the names are in the first line, though it starts with #"]
     lines = f"{n_comments} lines that start" if n_comments > 1 else "the first line, which starts"
     return n_comments, None, [f"{lines} with # {'are' if n_comments > 1 else 'is'} left out"]
 
 
-def _has_numbers(line: str) -> bool:
-    return any(is_number(cell.strip('"')) for cell in re.split(r"[,;\t| ]+", line))
+def _looks_like_values(line: str) -> bool:
+    """Whether a cell of a line is empty or starts like a number, a date or a time."""
+    return any(re.match(r'"?([+-]?\d|"?$)', cell.strip()) for cell in re.split(r"[,;\t|]", line))
 
 
 def _split(line_or_lines: Sequence[str], separator: str, quote: str) -> list[list[str]]:

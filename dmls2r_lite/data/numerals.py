@@ -135,6 +135,14 @@ def decide_marks(columns: Mapping[str, Mapping[str, str]], settled: Iterable[str
     return without_groups[0]
 
 
+def may_have_groups(shapes: Iterable[str]) -> bool:
+    """Whether all numbers with a mark, and one at least, may have it between groups of three digits."""
+    marked = [shaped for shaped in shapes if re.search("[.,]", shaped)]
+    return bool(marked) and all(
+        any(_has_groups(shaped, marks) for marks in fitting(shaped)) for shaped in marked
+    )
+
+
 def _name_conflict(examples: Mapping[str, tuple[str, str]]) -> str:
     """What to say where no meaning of marks suits all numbers."""
     by_mark: dict[str, tuple[str, str]] = {}

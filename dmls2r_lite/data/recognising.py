@@ -13,7 +13,7 @@ from pandas.api import types
 from ..parameters import did_you_mean
 from .columns import MISSING, TRUTH, Column
 from .dates import show_time, without_zone
-from .numerals import PLAIN, Marks, decide_marks
+from .numerals import PLAIN, Marks, decide_marks, may_have_groups
 
 KINDS = ("number", "category", "text", "date", "time")
 ORDERS = ("day first", "month first")  # of dates: kinds too
@@ -212,6 +212,7 @@ def _convert(column: Column, marks: Marks) -> pd.Series:
 
 
 def _to_numbers(column: Column, marks: Marks) -> pd.Series:
+    settled = "column_types" in column.rule
     is_ascii = all(map(str.isascii, column.texts))
     if marks == PLAIN and is_ascii:
         values = np.array(column.texts, dtype=object).astype(float)
@@ -227,11 +228,14 @@ def _to_numbers(column: Column, marks: Marks) -> pd.Series:
         said.append("decimal comma")
     if marks.thousands and any(marks.thousands in shaped for shaped in column.shapes):
         said.append(f"{marks.thousands!r} between thousands")
+    if may_have_groups(column.shapes) and not marks.thousands and not settled:
+        said.append(f"{marks.decimal!r} before decimals (assumed: as in other columns)")
+        column.guessed = True
     if not is_ascii:
         said.append("digits of another script")
     if len(set(values)) < len(values) and (same := _written_twice(column.texts, values)):
         said.append(f"{same[0]} is the same as {same[1]} (assumed: no codes)")
-        column.guessed = "column_types" not in column.rule
+        column.guessed = not settled
     column.rule = ", ".join(said)
     return column.spread(values, float)
 

@@ -82,6 +82,12 @@ class TestNumbers:
         ):
             read(write(f'a,b,c\n"8,0",{others[0]},x\n"9,0","{others[1]}",y\n"7,0",3,z\n'))
 
+    def test_a_mark_that_only_another_column_shows_is_told(self, write):
+        reading = read(write("a;b\n1.234;0.5\n2.345;1.5\n3.456;2.5\n"))
+        assert reading.table["a"].tolist() == [1.234, 2.345, 3.456]
+        assert reading.columns["guessed"].tolist() == [True, False]
+        assert reading.columns["rule"]["a"] == "numbers, '.' before decimals (assumed: as in other columns)"
+
     def test_a_mark_can_be_told(self, write):
         path = write("rooms;price\n1;950\n2;1,100\n3;1,250\n4;1,400\n5;\n6;\n")
         with pytest.raises(ValueError, match="column_types='price=number'"):
@@ -122,6 +128,13 @@ class TestNumbers:
     )
     def test_decimals_are_no_codes(self, write, values):
         assert read(write(column(*values))).table["a"].tolist() == [*map(float, values)]
+
+    def test_decimals_with_leading_zeros_are_told(self, write):
+        reading = read(write(column("010,5", "007,25", "100,0")))
+        assert reading.table["a"].tolist() == [10.5, 7.25, 100]
+        rule, guessed = reading.columns.loc["a", ["rule", "guessed"]]
+        assert rule == "numbers, 010,5 among them (assumed: no codes), decimal comma"
+        assert guessed
 
     def test_one_number_written_twice_is_told(self, write):
         reading = read(write(column("1.5", "1.50", "2.25", "3.75")))
@@ -424,8 +437,9 @@ class TestHeaders:
                 ["a", "b", "y"],
                 "3 lines that start",
             ),
-            ("#a,b,y\n1,2,3\n4,5,6\n7,8,9\n", ["a", "b", "y"], ""),
-            ("#a|b, c|y\nu, v|x|3\nu|x|6\nu|x|9\n", ["a", "b, c", "y"], ""),
+            ("#a,b,y\n1,2,3\n4,5,6\n7,8,9\n", ["a", "b", "y"], "the names are in the first line"),
+            ("#a,b,y\nu,2:10,3\nv,5:11,6\nv,8:12,9\n", ["a", "b", "y"], "the names are in the first line"),
+            ("#a|b, c|y\nu, v|x|3\nu|x|6\nu|x|9\n", ["a", "b, c", "y"], "the names are in"),
             ("# logger\n# a,b,y\n1,2,3\n4,5,6\n7,8,9\n", ["a", "b", "y"], "the first line, which"),
         ],
     )
