@@ -32,9 +32,9 @@ SENTENCES = {  # by the notebook's number; what stands in braces is a result or 
     "chosen rows and by {mae_random} with random ones (in {unit}).",
     "10": "Intervals that shall hold 80 % of the targets hold {coverage_80_extra_trees} of them around "
     "extra trees; those from the anchors' opinions {coverage_80_of_anchors}.",
-    "11": "Of the newer losses {best_loss} gains most against step 1, {best_loss_change_percent} %; what a loss"
-    " owes to where unlabeled rows lie is {most_beyond_shuffled_percent} % at the most. Choosing the rows to"
-    " label changes the error by {chosen_rows_change_percent} %.",
+    "11": "Of the newer losses {best_loss} gains most against step 1, {best_loss_change_percent} %; what a "
+    "loss owes to where unlabeled rows lie is {most_beyond_shuffled_percent} % at the most. Choosing the "
+    "rows to label changes the error by {chosen_rows_change_percent} %.",
 }
 
 
