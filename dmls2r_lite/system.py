@@ -13,6 +13,8 @@ from typing import Any
 
 from filelock import FileLock
 
+UNWRITTEN = "could not be written:"
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -30,6 +32,8 @@ def replacing(path: Path) -> Iterator[Path]:
         yield unfinished
         os.replace(unfinished, path)
     except OSError as error:
+        if UNWRITTEN in str(error):
+            raise  # it is about another file, and says so
         kept = "what was there before is kept" if path.exists() else "there is no such file now"
         raise _explain(path, error, kept) from error
     finally:
@@ -91,7 +95,7 @@ def add_whole(path: Path, lines: bytes, heading: bytes) -> None:
 
 
 def _explain(path: Path, error: OSError, kept: str) -> OSError:
-    return type(error)(f"{path} could not be written: {error.strerror or error}; {kept}")
+    return type(error)(f"{path} {UNWRITTEN} {error.strerror or error}; {kept}")
 
 
 def ending_with(parent: int, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

@@ -139,7 +139,7 @@ def write_choice(
     chosen = choose_rows(table, n, is_labeled, others, random_state=0)
     written = _chosen_cells(path, reading, table.index[chosen])
     figure = _draw(table, is_labeled, chosen, path.name)
-    with replacing(picture) as unfinished_picture, replacing(output) as unfinished:
+    with replacing(output) as unfinished, replacing(picture) as unfinished_picture:
         written.to_csv(unfinished, sep=reading.separator, index=False)
         figure.savefig(unfinished_picture, format="png", dpi=150)
     kept = described.loc[table.columns]

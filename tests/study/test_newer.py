@@ -110,9 +110,12 @@ def test_shipped_trials_can_be_computed_anew(tmp_path, method, rows):
     list(run_newer_losses(tmp_path, ["boston"], [method], [10], range(100, 120)))
     key = list(NEWER_LOSSES.key)
     anew, shipped = (
-        t.query("rows == @rows and method == @method and dataset == 'boston' and n_labeled == 10").set_index(
-            key
-        )
+        t[
+            (t["rows"] == rows)
+            & (t["method"] == method)
+            & (t["dataset"] == "boston")
+            & (t["n_labeled"] == 10)
+        ].set_index(key)
         for t in (NEWER_LOSSES.read(tmp_path), shipped_newer_losses())
     )
     assert len(anew) == 20
