@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from notebook_runs import (
-    FEWER,
     PATHS,
     check_run,
     each_notebook,
@@ -47,7 +46,7 @@ def messy(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def finished(messy, tmp_path_factory):
-    arguments = [str(messy), *FEWER, *ARGUMENTS, "-p", "n_seeds", "6", "-p", "method", "ridge"]
+    arguments = [str(messy), *ARGUMENTS, "-p", "n_seeds", "6", "-p", "n_epochs", "3", "-p", "method", "ridge"]
     return run_notebooks(PATHS, arguments, tmp_path_factory.mktemp("runs"))
 
 
