@@ -24,5 +24,10 @@ def merge_given(given: Sequence[tuple[str, str]], known: Collection[str] | None 
         merged[name] = f"{merged[name]}, {value}" if name in merged else value
     unknown = [name for name in merged if known is not None and name not in known]
     if unknown and known is not None:
-        raise click.ClickException(f"unknown parameter {', '.join(unknown)}; known are {', '.join(known)}")
+        from ..parameters import did_you_mean  # here, because it brings NumPy
+
+        raise click.ClickException(
+            f"unknown parameter {', '.join(unknown)}; known are {', '.join(known)}"
+            f"{did_you_mean(unknown[0], known)}"
+        )
     return merged
