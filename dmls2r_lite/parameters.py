@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+MAX_COUNT, MAX_NUMBER = 2**31, 1e30  # larger numbers overflow in float32
+
 
 class ParameterError(ValueError, TypeError):
     """A value that is not allowed. The message names the parameter, what is allowed, and the value."""
@@ -35,7 +37,7 @@ def count(low: int = 1, high: int | None = None) -> Rule:
 
     def fits(value: Any) -> bool:
         is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        return is_integer and low <= int(value) <= (2**31 if high is None else high)
+        return is_integer and low <= int(value) <= (MAX_COUNT if high is None else high)
 
     return Rule(f"an integer of {low} or more" if high is None else f"an integer from {low} to {high}", fits)
 
@@ -47,7 +49,7 @@ def number(words: str, fits: Callable[[float], bool]) -> Rule:
         if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
             return False  # of fractions, which are real too, PyTorch makes nothing
         try:
-            return abs(float(value)) <= 1e30 and fits(float(value))  # larger ones overflow in float32
+            return abs(float(value)) <= MAX_NUMBER and fits(float(value))
         except OverflowError:  # an integer such as 10**400
             return False
 
@@ -199,7 +201,17 @@ def check_rules(values: Mapping[str, Any], *, at_least: Mapping[str, int] | None
         rules["margin"] = number(f"a number from 0 to boundary, {boundary}", lambda v: 0 <= v <= boundary)
     for name, value in values.items():
         if name in rules and not rules[name].fits(value):
-            raise ParameterError(f"{name} must be {rules[name].allowed}, got {shown(value)}")
+            allowed = rules[name].allowed
+            raise ParameterError(f"{name} must be {allowed}, got {shown(value)}{_beyond(value, allowed)}")
+
+
+def _beyond(value: Any, allowed: str) -> str:
+    """What a message adds for a number that is right, but for its size."""
+    if isinstance(value, int) and value > MAX_COUNT and "integer" in allowed and "or more" in allowed:
+        return f"; the largest is {MAX_COUNT}"
+    if isinstance(value, float) and MAX_NUMBER < value < np.inf and "integer" not in allowed:
+        return f"; the largest is {MAX_NUMBER:g}"
+    return ""
 
 
 def check_not_above(name: str, value: int, limit: int, of_what: str) -> None:

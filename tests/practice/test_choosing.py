@@ -321,7 +321,7 @@ REFUSED = {
         {"X": pd.concat([FRAME, FRAME], axis=1)},
         "X must have columns of different names, got 'a' twice",
     ),
-    "complex numbers": ({"X": TABLE * 1j}, "X must hold numbers, or be a data frame: Cannot cast"),
+    "complex numbers": ({"X": TABLE * 1j}, "X must hold real numbers: Complex data not supported"),
     "nothing to use": (
         {"X": pd.DataFrame({"a": ["x"] * 5, "b": [None] * 5})},
         "X must have a column that can be used, got none but empty or equal ones",

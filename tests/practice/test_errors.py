@@ -327,7 +327,7 @@ REFUSED = {
     ),
     "dates": (
         {"y": pd.Series(pd.date_range("2024-01-01", periods=39)).where(np.arange(39) < 9)},
-        "y must hold a number for each row, NaN if it is unlabeled: y must hold numbers, got dates or times",
+        "y must hold numbers, got dates or times",
     ),
     "a model without estimates": (
         {"model": Lost()},
