@@ -102,7 +102,7 @@ class TestCompare:
             (make_trials(b=[1, 2]), "no trial of method 'a'; there are b"),
             (make_trials(a=[1, 2, 3], b=[1, 2]), "must have run on the same 2 or more seeds"),
             (make_trials(a=[1], b=[2]), "must have run on the same 2 or more seeds"),
-            (make_trials(a=[1, np.nan], b=[2, 3]), "must have run on the same 2 or more seeds"),
+            (make_trials(a=[1, np.nan], b=[2, 3]), "must hold finite errors, got nan for 'a'"),
         ],
     )
     def test_errors(self, trials, message):
