@@ -141,8 +141,9 @@ def run_all(page):
         with contextlib.suppress(AssertionError):
             expect(first).not_to_have_text("[ ]:", timeout=15 * SECONDS)
             break
-    last = page.locator(".jp-CodeCell .jp-InputPrompt").last
+    last = page.locator(".jp-CodeCell .jp-InputPrompt:not(.jp-Placeholder-prompt)").last  # that is not folded
     expect(last).to_have_text(re.compile(r"\[\d+\]:"), timeout=SLOW)
+    wait_until_idle(page)
     expect(page.locator(".jp-InputPrompt", has_text="[*]")).to_have_count(0, timeout=SLOW)
 
 
