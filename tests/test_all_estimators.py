@@ -412,6 +412,6 @@ def test_memory_is_flat_over_fits(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [DMLS2RRegressor, COREGRegressor, MSSRRegressor, MLPRegressor])
+@pytest.mark.parametrize("kind", [DMLS2RRegressor, COREGRegressor])
 def test_scikit_learn_conventions_with_default_parameters(kind):
     check_estimator(kind(), on_skip=None)
