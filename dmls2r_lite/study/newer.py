@@ -11,10 +11,10 @@ from joblib import delayed
 from sklearn.metrics import mean_absolute_error
 from threadpoolctl import threadpool_limits
 
-from ..data.datasets import Dataset, load_dataset
+from ..data.datasets import Dataset
 from ..data.splits import check_split_sizes, split_dataset
 from ..parameters import check_rules
-from .benchmark import N_LABELED, REPORT_SEED, check_grid
+from .benchmark import N_LABELED, REPORT_SEED, check_grid, load_benchmark_dataset
 from .tables import TrialTable, name_seeds
 from .trials import fit_with_seeds
 
@@ -131,7 +131,7 @@ def run_newer_losses(
     known = newer_methods()
     check_grid(methods or (), known, datasets, (*DATASETS, "toy"), n_labeled, 3, seeds)
     check_rules({"n_jobs": n_jobs})
-    loaded = {name: load_dataset(name) for name in datasets}
+    loaded = {name: load_benchmark_dataset(name) for name in datasets}
     for dataset in loaded.values():
         check_split_sizes(dataset, max(n_labeled), dataset.n_unlabeled)
     trials = [

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
+from dmls2r_lite.data import uci
 from dmls2r_lite.data.datasets import load_dataset
 from dmls2r_lite.data.splits import split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
@@ -121,3 +122,13 @@ def test_shipped_trials_can_be_computed_anew(tmp_path, method, rows):
     assert len(anew) == 20
     ratio = anew["mae"] / shipped["mae"].reindex(anew.index)
     assert abs(np.log(ratio)).median() < 0.01
+
+
+@pytest.mark.skipif(uci.find("air_quality", None) is None, reason="needs the file from UCI")
+def test_rows_without_a_target_take_no_part(tmp_path):
+    list(run_newer_losses(tmp_path, ["air_quality"], ["step 1"], [10], range(100, 120)))
+    shipped = shipped_newer_losses().query(
+        "dataset == 'air_quality' and method == 'step 1' and n_labeled == 10"
+    )
+    anew = NEWER_LOSSES.read(tmp_path)
+    assert abs(np.log(anew["mae"].to_numpy() / shipped["mae"].to_numpy())).mean() < 0.01
