@@ -158,7 +158,10 @@ class TestPage:
         first_fold = page.find("details", class_="folded")
         for part in [page.find(class_="findings"), *page.find_all("figure")]:
             assert first_fold in part.find_all_next("details")
-        assert len(page.find_all("figcaption")) == len(page.find_all("img")) == 3
+        assert len(page.find_all("figcaption")) == len(page.find_all("img")) == 4
+        worth = page.find(string=re.compile("Is this worth it for my table"))
+        assert first_fold in worth.find_all_next("details")
+        assert "what follows" in page.main.text.split("Code")[0]
         assert "a note" in page.main.text.split("Code")[0]
         assert "Figure:" not in page.main.text.split("Code", 1)[1]
 

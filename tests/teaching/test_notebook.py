@@ -19,6 +19,7 @@ from dmls2r_lite.teaching.notebook import (
     escape_markdown,
     introduce,
     record_results,
+    write_number,
 )
 
 BUNDLED = [name for name in DATASETS if name not in uci.FILES]
@@ -167,6 +168,22 @@ def test_escaped_text_is_shown_as_it_is(text):
     assert [tag.name for tag in page.find_all(True)] == ["p"]
     assert page.get_text().split() == text.split()
     assert markdown_to_text(f"x {escape_markdown(text)}") == " ".join(f"x {text}".split())
+
+
+@pytest.mark.parametrize(
+    ("value", "margin", "text"),
+    [
+        (4382.1, 351.4, "4,380 ± 350"), (49.77, 6.87, "49.8 ± 6.9"), (0.00123, 0.00045, "0.00123 ± 0.00045"),
+        (4382.1, None, "4,380"), (1234567.0, None, "1,230,000"), (0.0, None, "0"), (-0.5, None, "-0.500"),
+        (12.0, 0.0, "12.0 ± 0.0"), (2.5e-7, 1e-8, "2.5e-07 ± 1e-08"), (np.nan, None, "nan"),
+    ],
+)  # fmt: skip
+def test_numbers_to_be_read(value, margin, text):
+    assert write_number(value, margin) == text
+
+
+def test_a_difference_has_its_sign():
+    assert write_number(3.32, 3.0, sign=True) == "+3.3 ± 3.0"
 
 
 def test_introduction_of_a_dataset():
