@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from math import floor, log10
 from typing import Any
 
+from ..teaching.notebook import write_number
+
 SENTENCES = {  # by the notebook's number; what stands in braces is a result or the unit
     "00": "The best plain model, {best_plain_model}, errs by {best_plain_mae} on average (in {unit}), the "
     "median of the labels by {median_guess_mae}. With the hidden targets known too it would be "
@@ -56,6 +58,9 @@ def describe(notebook: str, results: Mapping[str, Any], unit: str) -> str:
         A sentence or three, empty for a notebook that is not one of the course.
     """
     values = {name: format_number(value) for name, value in results.items()}
+    if {"expected_error", "standard_error"} <= results.keys():
+        both = write_number(results["expected_error"], results["standard_error"])
+        values["expected_error"], values["standard_error"] = both.split(" ± ")
     for name in values:
         if name.startswith("coverage"):
             values[name] = f"{results[name]:.0%}".replace("%", " %")
