@@ -22,6 +22,7 @@ LOOKS = {  # color, marker and line: one who sees no colors goes by the other tw
     "joint": ("C0", "8", ":"), "sequential": ("C0", "H", ":"), "average": ("C6", "*", "-"),
     "COREG": ("C4", "d", "-."), "MSSR": ("C2", "D", ":"), "placebo null": ("0.35", "P", ":"),
     "placebo random": ("0.35", "X", ":"), "placebo swapped": ("0.35", "+", ":"),
+    "real": ("C0", "o", "-"), "shuffled": ("0.35", "X", ":"), "noise": ("0.6", "P", ":"),  # unlabeled rows
     "median": ("0.55", "_", ":"), "3-NN": ("C5", "v", ":"), "ridge": ("C9", "<", "-."),
     "SVR": ("C7", "1", ":"), "Gaussian process": ("C8", "h", "-."), "MLP": ("C7", "4", ":"),
     "random forest": ("C3", "2", ":"), "extra trees": ("C3", ">", "--"),
