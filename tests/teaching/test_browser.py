@@ -220,7 +220,7 @@ def test_exercise_answers_at_once(lab, page):
     run_all(page)
     assert page.locator("[data-mime-type='application/vnd.jupyter.error']").count() == 0
     outputs = page.locator(".jp-CodeCell .jp-OutputArea-output")
-    expect(outputs.last).to_contain_text("0 of 6 tasks solved")
+    expect(outputs.last).to_contain_text("0 of 12 points, 0 of 6 tasks solved")
 
     head = "def asymmetry(estimates):"
     type_answer(page, "def asymmetry", f"{head}\n    return (estimates + estimates.T).abs().mean()")
