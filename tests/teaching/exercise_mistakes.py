@@ -187,7 +187,7 @@ def find_sentinel(column):
             return float(value)
     return None
 """,
-            "is not *larger*",
+            "and not *larger*",
         ),
         (
             "find-leaks",
