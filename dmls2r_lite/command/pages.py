@@ -162,12 +162,15 @@ def to_html(
     sections: list[tuple[str, str]] = []
     parts: list[str] = []
     pictures: list[str] = []
+    summary: list[str] = []
     for index, cell in enumerate(nb.cells):
+        comes_first = is_report and any(_is_summary(cell) for cell in nb.cells[index : index + 2])
+        texts = summary if comes_first else parts
         if cell.cell_type == "markdown":
             if is_report and cell.source.startswith(CAPTION):
                 continue
             renderer = PageRenderer(anchors=anchors)
-            parts.append(markdown_to_html(cell.source, renderer))
+            texts.append(markdown_to_html(cell.source, renderer))
             sections += renderer.sections
         elif cell.cell_type == "code":
             is_open = "hand-built" in cell.metadata.get("tags", []) and not is_report
@@ -177,7 +180,7 @@ def to_html(
                     caption = markdown_to_text(caption_of(nb, index))
                     (pictures if is_report else parts).append(_figure(output, caption, is_report))
                 else:
-                    parts.append(_output(output, anchors))
+                    texts.append(_output(output, anchors))
     body = "\n".join(parts)
     before, heading, after = body.partition("</h1>\n")
     if not heading:
@@ -188,6 +191,7 @@ def to_html(
         title=title_of(nb) or name,
         heading=before + heading,
         body=after,
+        summary="\n".join(summary),
         pictures="\n".join(pictures),
         files=FILES if is_report else {},
         finding=describe(name, results, unit),
@@ -199,6 +203,10 @@ def to_html(
         previous=pages[place - 1] if place else None,
         next=pages[place + 1] if place is not None and place + 1 < len(pages) else None,
     )
+
+
+def _is_summary(cell: nbformat.NotebookNode) -> bool:
+    return "summary" in cell.metadata.get("tags", [])
 
 
 def _code(source: str, is_open: bool) -> str:

@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from math import floor, isfinite, log10
 from pathlib import Path
 from typing import Any, Literal
 
@@ -150,6 +151,29 @@ def answer(text: str) -> Markdown:
         In Markdown.
     """
     return Markdown(f"<details><summary>Answer</summary>\n\n{text.strip()}\n\n</details>")
+
+
+def write_number(value: float, margin: float | None = None, sign: bool = False) -> str:
+    """A number to be read: 4,380 ± 350 rather than 4.38e+03 ± 3.5e+02.
+
+    Parameters
+    ----------
+    value : float
+        With three digits, or all before the point rounded to three.
+    margin : float, optional
+        How far off the value may be: both get the places of its second digit.
+    sign : bool, default=False
+        Write a plus, too.
+    """
+    plus = "+" if sign else ""
+    size = abs(margin or value)
+    if not (isfinite(value) and 1e-4 <= size < 1e9 and abs(value) < 1e9):
+        texts = [f"{value:{plus}.3g}"] + ([] if margin is None else [f"{margin:.2g}"])
+    else:
+        places = (1 if margin else 2) - floor(log10(size))
+        numbers = [(value, plus)] + ([] if margin is None else [(margin, "")])
+        texts = [f"{round(number, places):{mark},.{max(places, 0)}f}" for number, mark in numbers]
+    return " ± ".join(texts)
 
 
 def record_results(**results: float | int | str) -> None:

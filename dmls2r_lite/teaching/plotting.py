@@ -70,6 +70,26 @@ def set_style() -> None:
     )  # fmt: skip
 
 
+def main_range(values: ArrayLike) -> tuple[float, float]:
+    """Lowest and highest value, leaving out those so far off that they would flatten all others.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        NaN is left out.
+
+    Returns
+    -------
+    low, high : float
+        Of the values that lie within two lengths of the middle 90 % from it.
+    """
+    known = np.asarray(values, dtype=float)
+    known = known[np.isfinite(known)]
+    low, high = np.quantile(known, [0.05, 0.95])
+    near = known[(known >= low - 2 * (high - low)) & (known <= high + 2 * (high - low))]
+    return float(near.min()), float(near.max())
+
+
 def plot_space(
     ax: Axes, points: np.ndarray, targets: ArrayLike, labeled: ArrayLike, norm: Normalize | None = None
 ) -> PathCollection:

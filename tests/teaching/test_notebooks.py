@@ -146,7 +146,7 @@ def test_metadata_is_clean(path):
         assert set(cell.metadata) <= {"tags", "jupyter"}
         assert cell.metadata.get("jupyter", {"source_hidden": True}) == {"source_hidden": True}
     tags = {tag for cell in nb.cells for tag in cell.metadata.get("tags", [])}
-    assert tags <= {"parameters", "hand-built", "key-figure", "results"}
+    assert tags <= {"parameters", "hand-built", "key-figure", "results", "summary"}
 
 
 @each_notebook
