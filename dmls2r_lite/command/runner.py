@@ -14,6 +14,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Any, ClassVar, NamedTuple
 
 import click
@@ -103,7 +104,8 @@ class Kernel(AsyncKernelManager):
         """Start it."""
         self.started.add(self)
         environment = {"OMP_NUM_THREADS": str(self.n_threads), **os.environ}
-        await super().start_kernel(env=environment, **options)
+        # Outputs come as messages; what would reach the terminal is the noise of a kernel being ended.
+        await super().start_kernel(env=environment, stderr=DEVNULL, **options)
 
     def kill(self) -> None:
         """End it at once."""

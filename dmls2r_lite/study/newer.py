@@ -30,7 +30,6 @@ NEWER_LOSSES = TrialTable(
 )
 STOPPED = "stopped"  # by cross-validation
 N_PEERS = 7
-MAX_N_OF_SLOW = 20
 
 
 def newer_methods() -> dict[str, DMLS2RRegressor]:
@@ -88,11 +87,6 @@ def rows_of(method: str) -> tuple[str, ...]:
     return (REAL, SHUFFLED) if method == f"barycentre {STOPPED}" else (REAL,)
 
 
-def is_slow(method: str) -> bool:
-    """Whether a method trains several networks where others train one: seven, or one for each fold."""
-    return method.endswith((f"x {N_PEERS}", STOPPED))
-
-
 def run_newer_losses(
     output: Path,
     datasets: Sequence[str] = DATASETS,
@@ -111,7 +105,6 @@ def run_newer_losses(
     methods : sequence of str, optional
         Names from `newer_methods`; all if not given.
     n_labeled : sequence of int
-        What takes several times as long (see `is_slow`) is tried up to 20 labels only.
     seeds : sequence of int
     n_jobs : int, optional
         As in joblib.
@@ -140,7 +133,6 @@ def run_newer_losses(
         for method in dict.fromkeys(methods or known)
         for rows in rows_of(method)
         for n in dict.fromkeys(n_labeled)
-        if n <= MAX_N_OF_SLOW or not is_slow(method)
         for seed in dict.fromkeys(seeds)
     ]
     done = NEWER_LOSSES.done(output)
@@ -151,7 +143,7 @@ def run_newer_losses(
             loaded[cell[0]], cell[1], known[cell[1]], cell[2], cell[3], of_cell
         ),
         n_jobs,
-        cost=lambda cell: cell[3] * (7 if is_slow(cell[1]) else 1),
+        cost=lambda cell: cell[3] * (7 if cell[1].endswith((f"x {N_PEERS}", STOPPED)) else 1),  # networks
     )
 
 

@@ -79,14 +79,24 @@ def check_that(name: str, statement: str, is_true: Callable[[], Any]) -> None:
     _report(name, problem or (None if value else f"this should be true, but is not: {statement}"))
 
 
-def show_progress(n_tasks: int) -> None:
-    """Print which of the tasks 1 to `n_tasks` are solved, by what was checked in this session."""
-    tasks: dict[str, list[str | None]] = {str(number): [] for number in range(1, n_tasks + 1)}
+def show_progress(points: Sequence[int]) -> None:
+    """Print which tasks are solved and what they are worth, by what was checked in this session.
+
+    Hidden tests may find more, and then a task that is counted here gets no points.
+
+    Parameters
+    ----------
+    points : sequence of int
+        Those of the tasks 1, 2, …
+    """
+    tasks: dict[str, list[str | None]] = {str(number): [] for number in range(1, len(points) + 1)}
     for name, problem in _problems.items():
         tasks[name.split(":")[0]].append(problem)
     open_ones = [task for task, problems in tasks.items() if not problems or _OPEN in problems]
     wrong = [task for task, problems in tasks.items() if any(problems) and task not in open_ones]
-    print(f"{len(tasks) - len(open_ones) - len(wrong)} of {len(tasks)} tasks solved")
+    solved = [task for task in tasks if task not in open_ones + wrong]
+    won = sum(points[int(task) - 1] for task in solved)
+    print(f"{won} of {sum(points)} points, {len(solved)} of {len(tasks)} tasks solved")
     for text, names in (("not solved yet", open_ones), ("not right yet", wrong)):
         if names:
             print(f"{text}: {', '.join(names)}")

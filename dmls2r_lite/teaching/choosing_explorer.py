@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from .explorers import Explorer
+from .plotting import look
 
 
 def choices_explorer(
@@ -29,7 +30,6 @@ def choices_explorer(
     Explorer
         With a menu ``choice`` and a slider ``labels``.
     """
-    looks = dict(zip(orders, ["o-", "^--", "s:", "D-."] * len(orders), strict=False))
     means = {name: values.mean(axis=1) for name, values in variances.items()}
     n = min(map(len, orders.values()))
 
@@ -37,15 +37,15 @@ def choices_explorer(
         order, rest = orders[choice], means[choice]
         space, curve = figure.subplots(1, 2, width_ratios=(1.25, 1))
         drawn = space.scatter(*points.T, c=variances[choice][labels], cmap="magma_r", vmin=0, vmax=1, s=22)
-        figure.colorbar(drawn, ax=space, label="variance that is left")
+        figure.colorbar(drawn, ax=space, label="variance that is left (1: nothing known)")
         for rank, row in enumerate(order[:labels], start=1):
             space.scatter(*points[row], marker="s", s=150, color="white", edgecolors="black", zorder=3)
             space.annotate(str(rank), points[row], ha="center", va="center", fontsize=8, zorder=4)
         if labels < n:
-            space.scatter(*points[order[labels]], marker="*", s=260, color="C2", edgecolors="black", zorder=5)
-        space.set(title=f"{labels} labeled, star: the next", xticks=[], yticks=[])
+            space.scatter(*points[order[labels]], marker="*", s=260, color="C9", edgecolors="black", zorder=5)
+        space.set(title=f"{labels} labeled, star: the next", xlabel="x1 (scaled)", ylabel="x2 (scaled)")
         for name, values in means.items():
-            curve.plot(values[: n + 1], looks[name], markersize=4, label=name)
+            curve.plot(values[: n + 1], **look(name, line=True), markersize=4, label=name)
         curve.plot(labels, rest[labels], "o", markersize=14, fillstyle="none", color="black")
         curve.set(
             xlabel="labels", ylabel="mean variance", ylim=(0, None), title=f"{rest[labels]:.2f} is left"

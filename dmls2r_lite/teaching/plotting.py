@@ -22,6 +22,7 @@ LOOKS = {  # color, marker and line: one who sees no colors goes by the other tw
     "joint": ("C0", "8", ":"), "sequential": ("C0", "H", ":"), "average": ("C6", "*", "-"),
     "COREG": ("C4", "d", "-."), "MSSR": ("C2", "D", ":"), "placebo null": ("0.35", "P", ":"),
     "placebo random": ("0.35", "X", ":"), "placebo swapped": ("0.35", "+", ":"),
+    "real": ("C0", "o", "-"), "shuffled": ("0.35", "X", ":"), "noise": ("0.6", "P", ":"),  # unlabeled rows
     "median": ("0.55", "_", ":"), "3-NN": ("C5", "v", ":"), "ridge": ("C9", "<", "-."),
     "SVR": ("C7", "1", ":"), "Gaussian process": ("C8", "h", "-."), "MLP": ("C7", "4", ":"),
     "random forest": ("C3", "2", ":"), "extra trees": ("C3", ">", "--"),
@@ -31,11 +32,15 @@ LOOKS = {  # color, marker and line: one who sees no colors goes by the other tw
     "boston": ("C0", "o", "-"), "superconductivity": ("C1", "s", "--"), "air_quality": ("C2", "^", "-."),
     "air_quality_as_published": ("C3", "v", ":"), "diabetes": ("C4", "D", ":"), "friedman": ("C5", "P", ":"),
     "toy": ("C9", "X", ":"),
+    "random": ("0.35", "o", "-"), "chosen": ("C0", "s", "--"), "the rule": ("C0", "s", "--"),
+    "k-means": ("C2", "^", ":"),
+    "80 % asked": ("C0", "o", "--"), "90 % asked": ("C1", "s", "--"), "true target": ("C3", "*", ""),
+    "one width": ("0.35", "o", "-"), "by difficulty": ("C2", "^", "--"),
 }  # fmt: skip
 
 
 def look(name: str, line: bool = False) -> dict[str, str]:
-    """Color and marker of a method, a dataset or a kind of sample: the same in each figure.
+    """Color and marker of a method, a dataset, a kind of sample or a way to choose: the same in each figure.
 
     Parameters
     ----------

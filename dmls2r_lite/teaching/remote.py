@@ -256,7 +256,8 @@ class Worker(Peer):
     def __init__(self, incoming: IO[bytes], outgoing: IO[bytes]) -> None:
         super().__init__(incoming, outgoing)
         self._shell = InteractiveShell.instance(colors="nocolor")
-        self._graphs: list[tuple[torch.Tensor, list[torch.Tensor]]] = []
+        self._graphs: dict[int, tuple[torch.Tensor, list[torch.Tensor]]] = {}
+        self._n_graphs = 0
 
     def handle(self, kind: str, *content: Any) -> Any:
         """The value of a request of the tests."""
@@ -295,16 +296,15 @@ class Worker(Peer):
         same = [place for place, value in enumerate(given) if value is result and value is not None]
         graph = None
         if isinstance(result, torch.Tensor) and result.requires_grad:
-            self._graphs.append((result, [given[place] for place in places]))
-            graph = len(self._graphs) - 1
+            graph = self._n_graphs
+            self._graphs[graph] = (result, [given[place] for place in places])
+            self._n_graphs += 1
         packed = ("argument", same[0]) if same else self.pack(result)
         return packed, graph, None if now == state else now
 
     def _gradients(self, graph: int, gradient: Any) -> list[Any]:
-        result, inputs = self._graphs[graph]
-        found = torch.autograd.grad(
-            result, inputs, self.unpack(gradient), retain_graph=True, allow_unused=True
-        )
+        result, inputs = self._graphs.pop(graph)  # once, as in PyTorch: a training asks for many
+        found = torch.autograd.grad(result, inputs, self.unpack(gradient), allow_unused=True)
         return [self.pack(value) for value in found]
 
     def _find(self, key: int | str) -> Any:

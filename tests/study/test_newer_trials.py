@@ -16,7 +16,6 @@ from dmls2r_lite.study.newer import (
     DATASETS,
     NEWER_LOSSES,
     ROWS,
-    is_slow,
     name_arms,
     newer_methods,
     rows_of,
@@ -96,7 +95,7 @@ def test_a_loss_of_ones_own_beside_its_placebos():
 
 def test_shipped_trials_are_complete():
     trials = shipped_newer_losses()
-    n_cells = sum(len(rows_of(method)) * (2 if is_slow(method) else 3) for method in newer_methods())
+    n_cells = 3 * sum(len(rows_of(method)) for method in newer_methods())
     assert len(trials) == n_cells * len(DATASETS) * 20
     assert not trials.duplicated(list(NEWER_LOSSES.key)).any()
     assert set(trials["seed"]) == set(range(100, 120))

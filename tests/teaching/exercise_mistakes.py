@@ -4,422 +4,12 @@ Each is (cell of the answer, its wrong code, words of the feedback that a studen
 words the visible checks pass, and only the hidden tests catch it.
 """
 
+from mistakes_in_sets_1_to_3 import SETS_1_TO_3
+from mistakes_in_sets_4_and_5 import SETS_4_AND_5
+
 MISTAKES = {
-    "1_pairwise_modeling": [
-        (
-            "asymmetry",
-            """\
-def asymmetry(estimates):
-    return (estimates + estimates.T).abs().mean()
-""",
-            "the diagonal",
-        ),
-        (
-            "loop-inconsistency",
-            """\
-def loop_inconsistency(estimates):
-    n, sums = len(estimates), []
-    for a in range(n):
-        for b in range(a + 1, n):
-            for c in range(b + 1, n):
-                sums.append((estimates[a, b] + estimates[b, c] + estimates[c, a]).abs())
-    return torch.stack(sums).mean()
-""",
-            "only one direction",
-        ),
-        (
-            "huber-pairwise-loss",
-            """\
-def huber_pairwise_loss(estimated, true, delta):
-    size = (estimated - true).abs()
-    return torch.where(size <= delta, size.square() / 2, size - delta / 2).mean()
-""",
-            "the slope is delta",
-        ),
-        (
-            "weighted-estimate",
-            """\
-def weighted_estimate(forward, backward, y_anchors, weights):
-    return torch.tensor([14.5, 14.75, 21.0])
-""",
-            "",
-        ),
-        (
-            "robust-estimate",
-            """\
-def robust_estimate(from_each_anchor):
-    return from_each_anchor.mean(dim=1)
-""",
-            "the MAE is below 1",
-        ),
-        (
-            "asymmetry",
-            """\
-def asymmetry(estimates):
-    n = len(estimates)
-    return ((estimates + estimates.T).abs().sum() - 2 * estimates.diagonal().abs().sum()) / n**2
-""",
-            "not over all N²",
-        ),
-        (
-            "asymmetry",
-            """\
-def asymmetry(estimates):
-    n = len(estimates)
-    upper = [(estimates[i, j] + estimates[j, i]).abs() for i in range(n) for j in range(i)]
-    return sum(upper) / (n * (n - 1))
-""",
-            "this is half of it",
-        ),
-        (
-            "loop-inconsistency",
-            """\
-def loop_inconsistency(estimates):
-    n, sums = len(estimates), []
-    for a in range(n):
-        for b in range(n):
-            for c in range(n):
-                if len({a, b, c}) == 3:
-                    sums.append(estimates[a, b] + estimates[b, c] + estimates[c, a])
-    return torch.stack(sums).mean().abs()
-""",
-            "sums of opposite sign cancel",
-        ),
-    ],
-    "2_mining": [
-        (
-            "mine-one-anchor",
-            """\
-def mine_one_anchor(row, k):
-    order = row.argsort()
-    return order[:k], order.flip(0)[:k]
-""",
-            "signed difference",
-        ),
-        (
-            "mine-with-band",
-            """\
-def mine_with_band(differences, k, band):
-    order = differences.abs().argsort(dim=1)
-    return order[:, :k], order[:, -k - band : -band].flip(1)
-""",
-            "",
-        ),
-        (
-            "masks-by-threshold",
-            """\
-def masks_by_threshold(differences, low, high):
-    size = differences.abs()
-    positive, negative = size < low, size > high
-    return positive, negative & positive.any(dim=1, keepdim=True)
-""",
-            "without negatives",
-        ),
-        (
-            "purity",
-            """\
-def purity(positives, y_anchors, y_unlabeled):
-    k = positives.shape[1]
-    nearest = (y_anchors[:, None] - y_unlabeled).abs().argsort(dim=1)[:, :k]
-    return torch.isin(positives, nearest.unique()).float().mean()
-""",
-            "its own",
-        ),
-        (
-            "mutual-positives",
-            """\
-def mutual_positives(differences, k, q):
-    size = differences.abs()
-    return (size.argsort(dim=1) < k) & (size.argsort(dim=0) < q)
-""",
-            "not which rank",
-        ),
-        (
-            "mine-without-sharing",
-            """\
-def mine_without_sharing(differences, k):
-    left, positives = differences.abs().clone(), []
-    for row in left:
-        chosen = row.argsort()[:k]
-        positives.append(chosen)
-        left[:, chosen] = torch.inf
-    return torch.stack(positives)
-""",
-            "below 1.27",
-        ),
-    ],
-    "3_ranked_list_loss": [
-        (
-            "costs",
-            """\
-def costs(d_positive, d_negative, boundary, margin):
-    return (d_positive - boundary).relu(), (boundary - d_negative).relu()
-""",
-            "the margin is missing",
-        ),
-        (
-            "log-ratio-loss",
-            """\
-def log_ratio_loss(codes, y, triplets):
-    total = 0.0
-    for a, i, j in triplets.tolist():
-        ratio = ((codes[a] - codes[i]) ** 2).sum() / ((codes[a] - codes[j]) ** 2).sum()
-        wanted = abs(y[a] - y[i]) / abs(y[a] - y[j])
-        total += (math.log(ratio) - math.log(wanted)) ** 2
-    return torch.tensor(total / len(triplets))
-""",
-            "",
-        ),
-        (
-            "angle",
-            """\
-def angle(a, b):
-    cosine = torch.nn.functional.cosine_similarity(a, b)
-    return cosine.acos()
-""",
-            "it is finite",
-        ),
-        (
-            "hardest-loss",
-            """\
-def hardest_loss(d_positive, d_negative, boundary, margin):
-    positive = (d_positive - (boundary - margin)).relu().max()
-    negative = (boundary - d_negative).relu().max()
-    return (positive + negative) / 2
-""",
-            "of its own",
-        ),
-        (
-            "growing-boundary-loss",
-            """\
-def growing_boundary_loss(d_negative, differences, boundary):
-    boundaries = boundary * differences.abs() / differences.abs().mean()
-    return (boundaries - d_negative).clamp(min=0).mean()
-""",
-            "the boundaries are constants",
-        ),
-        (
-            "choose-parameters",
-            """\
-def choose_parameters(d_positive, d_negative, share):
-    boundary = d_negative.quantile(share).item()
-    return boundary, boundary - d_positive.quantile(1 - share).item(), 10.0
-""",
-            "60 %",
-        ),
-        (
-            "angle",
-            """\
-def angle(a, b):
-    a = a / torch.linalg.vector_norm(a, dim=1, keepdim=True).detach()
-    b = b / torch.linalg.vector_norm(b, dim=1, keepdim=True).detach()
-    return 2 * torch.asin(torch.linalg.vector_norm(a - b, dim=1) / 2)
-""",
-            "the lengths have gradients too",
-        ),
-        (
-            "growing-boundary-loss",
-            """\
-def growing_boundary_loss(d_negative, differences, boundary):
-    size = differences.detach().abs()
-    return (boundary * size / size.mean() - d_negative.detach()).clamp(min=0).mean() + 0 * d_negative.sum()
-""",
-            "-1/4 for each negative that costs",
-        ),
-    ],
-    "4_alternating_training": [
-        (
-            "two-to-one",
-            """\
-def two_to_one(n_epochs):
-    return ["pairwise", "pairwise", "metric"] * (n_epochs // 2)
-""",
-            "an epoch of step 1 is lost",
-        ),
-        (
-            "warm-then-alternate",
-            """\
-def warm_then_alternate(n_epochs, n_warm):
-    return ["pairwise"] * n_warm + ["pairwise", "metric"] * (n_epochs - n_warm)
-""",
-            "",
-        ),
-        (
-            "momentum-move",
-            """\
-def momentum_move(gradient, n_steps, learning_rate, beta1=0.9, beta2=0.999, epsilon=1e-8):
-    m = v = 0.0
-    for _ in range(n_steps):
-        m = beta1 * m + (1 - beta1) * gradient
-        v = beta2 * v + (1 - beta2) * gradient**2
-    m, v = beta1 * m, beta2 * v
-    return -learning_rate * (m / (1 - beta1**n_steps)) / ((v / (1 - beta2**n_steps)) ** 0.5 + epsilon)
-""",
-            "one step too few",
-        ),
-        (
-            "gradient-cosine",
-            """\
-def gradient_cosine(first, second):
-    pairs = [(a, b) for a, b in zip(first, second) if a is not None and b is not None]
-    a = torch.cat([p[0].flatten() for p in pairs])
-    b = torch.cat([p[1].flatten() for p in pairs])
-    return a @ b / (a.norm() * b.norm())
-""",
-            "left out",
-        ),
-        (
-            "stop-early",
-            """\
-def stop_early(errors, patience):
-    best, kept, misses = errors[0], 1, 0
-    for epoch, error in enumerate(errors[1:], start=2):
-        if error < best:
-            best, kept = error, epoch
-        else:
-            misses += 1
-            if misses == patience:
-                return kept, epoch
-    return kept, len(errors)
-""",
-            "starts at zero again",
-        ),
-        (
-            "my-schedule",
-            """\
-def my_schedule(n_epochs):
-    return ["pairwise", "metric"] * n_epochs
-""",
-            "15 %",
-        ),
-    ],
-    "5_evaluation": [
-        (
-            "mean-paired-difference",
-            """\
-def mean_paired_difference(trials, method, reference):
-    a = trials[trials["method"] == method]["mae"].to_numpy()
-    b = trials[trials["method"] == reference]["mae"].to_numpy()
-    n = min(len(a), len(b))
-    d = a[:n] - b[:n]
-    return float(d.mean()), float(d.std(ddof=1) / n**0.5)
-""",
-            "look at the seeds",
-        ),
-        (
-            "permutation-p-value",
-            """\
-def permutation_p_value(differences):
-    signs = np.array(list(itertools.product([-1, 1], repeat=len(differences))))
-    return float(np.mean(signs @ differences >= differences.sum()))
-""",
-            "one-sided",
-        ),
-        (
-            "splits-needed",
-            """\
-def splits_needed(alpha, n_questions=1):
-    n_splits = 1
-    while 2 * n_questions / 2**n_splits > alpha:
-        n_splits += 1
-    return n_splits
-""",
-            "which is not below 0.125",
-        ),
-        (
-            "exchange-sets",
-            """\
-def exchange_sets(positives, negatives, seed):
-    order = torch.randperm(len(positives), generator=torch.Generator().manual_seed(seed))
-    return positives[order], negatives[order]
-""",
-            "may leave some in place",
-        ),
-        (
-            "most-confident",
-            """\
-def most_confident(X, y, pool, k):
-    means, errors = [], []
-    for p in (2, 5):
-        neighbors = KNeighborsRegressor(k, p=p).fit(X, y).kneighbors(pool, return_distance=False)
-        means.append(y[neighbors].mean(axis=1))
-        errors.append(y[neighbors].var(axis=1) / k)
-    risk = (means[0] - means[1]) ** 2 + (errors[0] + errors[1]) / 2
-    best = int(risk.argmin())
-    return best, float((means[0][best] + means[1][best]) / 2)
-""",
-            "k - 1 in the denominator",
-        ),
-        (
-            "give-verdict",
-            """\
-def give_verdict(differences):
-    error = differences.std(ddof=1) / len(differences) ** 0.5
-    if abs(differences.mean()) <= 2 * error:
-        return "cannot tell"
-    return "helped" if differences.mean() < 0 else "hurt"
-""",
-            "false alarm",
-        ),
-        (
-            "permutation-p-value",
-            """\
-def permutation_p_value(differences):
-    signs = np.array(list(itertools.product([-1, 1], repeat=len(differences))))
-    return float(np.mean(np.abs((signs * differences).sum(axis=1)) >= abs(differences.sum())))
-""",
-            "allow for rounding",
-        ),
-        (
-            "exchange-sets",
-            """\
-def exchange_sets(positives, negatives, seed):
-    torch.manual_seed(seed)
-    circle = torch.randperm(len(positives))
-    owner = torch.empty_like(circle)
-    owner[circle] = circle.roll(1)
-    return positives[owner], negatives[owner]
-""",
-            "global random state stays",
-        ),
-        (
-            "exchange-sets",
-            """\
-def exchange_sets(positives, negatives, seed):
-    places = 1 + seed % (len(positives) - 1) if len(positives) > 1 else 0
-    return positives.roll(places, 0), negatives.roll(places, 0)
-""",
-            "shifts by 1 to 7 places",
-        ),
-        (
-            "benjamini-hochberg",
-            """\
-def benjamini_hochberg(p_values):
-    n, order = len(p_values), np.argsort(p_values)
-    fractions = p_values[order] * n / np.arange(1, n + 1)
-    fractions[:-1] = np.minimum(fractions[:-1], fractions[1:])
-    corrected = np.empty(n)
-    corrected[order] = fractions
-    return corrected
-""",
-            "places from i on, not over i and the next",
-        ),
-        (
-            "most-confident",
-            """\
-def most_confident(X, y, pool, k):
-    means, errors = [], []
-    for p in (2, 5):
-        neighbors = KNeighborsRegressor(k, p=p).fit(X, y).kneighbors(pool, return_distance=False)
-        means.append(y[neighbors].mean(axis=1))
-        errors.append(y[neighbors].var(axis=1, ddof=1) / k)
-    risk = (means[0] - means[1]) ** 2 + errors[0] + errors[1]
-    best = int(risk.argmin())
-    return best, float((means[0][best] + means[1][best]) / 2)
-""",
-            "s² / k are halved",
-        ),
-    ],
+    **SETS_1_TO_3,
+    **SETS_4_AND_5,
     "6_your_own_data": [
         (
             "split-table",
@@ -478,6 +68,261 @@ def fit_any_table(X, y):
 
     is_labeled = ~np.isnan(y)
     return ExtraTreesRegressor(50, random_state=0).fit(X[is_labeled], y[is_labeled])
+""",
+            "below half",
+        ),
+        (
+            "split-table",
+            """\
+def split_table(table, target):
+    complete = table.dropna()
+    others = table[table[target].isna()]
+    return complete.drop(columns=target), complete[target], others.drop(columns=target)
+""",
+            "a gap in a *feature* drops no row",
+        ),
+        (
+            "split-table",
+            """\
+def split_table(table, target):
+    table = table.reset_index(drop=True)
+    features, is_known = table.drop(columns=target), table[target].notna()
+    return features[is_known], table.loc[is_known, target], features[~is_known]
+""",
+            "index [4, 6] expected, got [0, 2]",
+        ),
+        (
+            "split-table",
+            """\
+def split_table(table, target):
+    y = table.pop(target)
+    return table[y.notna()], y.dropna(), table[y.isna()]
+""",
+            "it changes its input table",
+        ),
+        (
+            "rank-scale",
+            """\
+def rank_scale(X_train, X_test):
+    scaled = np.full(X_test.shape, 0.5)
+    for column in range(X_train.shape[1]):
+        for row in range(len(X_test)):
+            value = X_test[row, column]
+            if not np.isnan(value):
+                below = (X_train[:, column] < value).sum() + (X_train[:, column] == value).sum() / 2
+                scaled[row, column] = below / len(X_train)
+    return scaled
+""",
+            "the number of *known* training values",
+        ),
+        (
+            "rank-scale",
+            """\
+def rank_scale(X_train, X_test):
+    n = (~np.isnan(X_train)).sum(axis=0)
+    below = (X_train[None] < X_test[:, None]).sum(axis=1)
+    return (below + (X_train[None] == X_test[:, None]).sum(axis=1) / 2) / n
+""",
+            "a gap should become 0.5",
+        ),
+        (
+            "rank-scale",
+            """\
+def rank_scale(X_train, X_test):
+    everything = pd.DataFrame(np.vstack([X_train, X_test]))
+    ranks = (everything.rank() - 0.5) / everything.notna().sum()
+    return ranks.fillna(0.5).to_numpy()[len(X_train) :]
+""",
+            "test rows are counted along",
+        ),
+        (
+            "find-sentinel",
+            """\
+def find_sentinel(column):
+    known = column.dropna()
+    value = known.min()
+    others = known[known != value]
+    repeated, enough = len(known) - len(others) >= 2, others.nunique() >= 3
+    far = (others - value).abs().min() > others.max() - others.min()
+    return float(value) if repeated and enough and far else None
+""",
+            "a sentinel may be the largest value, too",
+        ),
+        (
+            "find-sentinel",
+            """\
+def find_sentinel(column):
+    known = column.dropna()
+    for value in (known.min(), known.max()):
+        others = known[known != value]
+        repeated, enough = len(known) - len(others) >= 2, others.nunique() >= 3
+        if repeated and enough and (others - value).abs().max() > others.max() - others.min():
+            return float(value)
+    return None
+""",
+            "0 is 4 away from the nearest other",
+        ),
+        (
+            "find-sentinel",
+            """\
+def find_sentinel(column):
+    known = column.dropna()
+    for value in (known.min(), known.max()):
+        others = known[known != value]
+        if others.nunique() >= 3 and (others - value).abs().min() > others.max() - others.min():
+            return float(value)
+    return None
+""",
+            "500 occurs only once",
+        ),
+        (
+            "find-sentinel",
+            """\
+def find_sentinel(column):
+    known = column.dropna()
+    for value in (known.min(), known.max()):
+        others = known[known != value]
+        repeated, enough = len(known) - len(others) >= 2, others.nunique() >= 3
+        if repeated and enough and (others - value).abs().min() >= others.max() - others.min():
+            return float(value)
+    return None
+""",
+            "and not *larger*",
+        ),
+        (
+            "find-leaks",
+            """\
+def find_leaks(X, y, threshold):
+    strength = {}
+    for name in X:
+        both = X[name].notna() & y.notna()
+        if both.sum() >= 5 and X.loc[both, name].nunique() > 1:
+            strength[name] = X.loc[both, name].corr(y[both], method="spearman")
+    names = [name for name in strength if strength[name] >= threshold]
+    return sorted(names, key=lambda name: -strength[name])
+""",
+            "a correlation near -1 gives the target away",
+        ),
+        (
+            "find-leaks",
+            """\
+def find_leaks(X, y, threshold):
+    strength = {}
+    for name in X:
+        both = X[name].notna() & y.notna()
+        if both.sum() >= 5 and X.loc[both, name].nunique() > 1:
+            strength[name] = abs(X.loc[both, name].corr(y[both]))
+    names = [name for name in strength if strength[name] >= threshold]
+    return sorted(names, key=lambda name: -strength[name])
+""",
+            "this is Pearson's correlation",
+        ),
+        (
+            "find-leaks",
+            """\
+def find_leaks(X, y, threshold):
+    strength = X.corrwith(y, method="spearman").abs()
+    return strength[strength >= threshold].sort_values(ascending=False).index.tolist()
+""",
+            "fewer than five say nothing",
+        ),
+        (
+            "half-width",
+            """\
+def half_width(errors, level):
+    k = math.ceil((len(errors) + 1) * level - 1e-9)
+    return float(np.sort(errors)[k - 1]) if k <= len(errors) else math.inf
+""",
+            "sorted with their signs",
+        ),
+        (
+            "half-width",
+            """\
+def half_width(errors, level):
+    k = math.ceil((len(errors) + 1) * level - 1e-9)
+    return float(np.sort(np.abs(errors))[min(k, len(errors)) - 1])
+""",
+            "the half-width is infinite",
+        ),
+        (
+            "half-width",
+            """\
+def half_width(errors, level):
+    k = int((len(errors) + 1) * level)
+    return float(np.sort(np.abs(errors))[k - 1]) if k <= len(errors) else math.inf
+""",
+            "round up",
+        ),
+        (
+            "fair-folds",
+            """\
+def fair_folds(y, n_folds):
+    ordered = np.argsort(y, kind="stable")
+    there_and_back = [*range(n_folds), *reversed(range(n_folds))]
+    fold_of = np.empty(len(y), int)
+    for place, row in enumerate(ordered):
+        fold_of[row] = there_and_back[place % (2 * n_folds)]
+    return [(np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)) for fold in range(n_folds)]
+""",
+            "deal the labeled rows only",
+        ),
+        (
+            "fair-folds",
+            """\
+def fair_folds(y, n_folds):
+    labeled = np.flatnonzero(~np.isnan(y))
+    ordered = labeled[np.argsort(y[labeled], kind="stable")]
+    there_and_back = [*range(n_folds), *reversed(range(n_folds))]
+    fold_of = np.full(len(y), -1)
+    for place, row in enumerate(ordered):
+        fold_of[row] = there_and_back[place % (2 * n_folds)]
+    is_labeled = fold_of >= 0
+    return [
+        (np.flatnonzero(is_labeled & (fold_of != fold)), np.flatnonzero(fold_of == fold))
+        for fold in range(n_folds)
+    ]
+""",
+            "the unlabeled rows are missing from the training",
+        ),
+        (
+            "fair-folds",
+            """\
+def fair_folds(y, n_folds):
+    labeled = np.flatnonzero(~np.isnan(y))
+    ordered = labeled[np.argsort(y[labeled], kind="stable")]
+    there_and_back = [*range(n_folds), *reversed(range(1, n_folds - 1))]
+    fold_of = np.full(len(y), -1)
+    for place, row in enumerate(ordered):
+        fold_of[row] = there_and_back[place % len(there_and_back)]
+    return [(np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)) for fold in range(n_folds)]
+""",
+            "the second round goes back",
+        ),
+        (
+            "fit-any-table",
+            """\
+def fit_any_table(X, y):
+    is_labeled = ~np.isnan(y)
+    return RidgeCV().fit(X[is_labeled], y[is_labeled])
+""",
+            "below half",
+        ),
+        (
+            "fit-any-table",
+            """\
+def fit_any_table(X, y):
+    is_labeled = ~np.isnan(y)
+    steps = SimpleImputer(missing_values=-999, strategy="median"), StandardScaler()
+    return make_pipeline(*steps, RidgeCV()).fit(X[is_labeled], y[is_labeled])
+""",
+            "below half",
+        ),
+        (
+            "fit-any-table",
+            """\
+def fit_any_table(X, y):
+    steps = SimpleImputer(missing_values=-999, strategy="median"), StandardScaler()
+    return make_pipeline(*steps, RidgeCV()).fit(X, np.nan_to_num(y))
 """,
             "below half",
         ),
@@ -707,6 +552,147 @@ def choose_for(K, n, labeled, targets, noise):
 """,
             "but a variance of 4",
         ),
+        (
+            "posterior-variance",
+            """\
+def posterior_variance(K, labeled, noise):
+    inverse = np.linalg.inv(K[np.ix_(labeled, labeled)] + noise * np.eye(len(labeled)))
+    return np.diag(K[:, labeled] @ inverse @ K[labeled])
+""",
+            "this is what the label has told",
+        ),
+        (
+            "posterior-variance",
+            """\
+def posterior_variance(K, labeled, noise):
+    inverse = 1 / (K[np.ix_(labeled, labeled)] + noise * np.eye(len(labeled)))
+    return np.diag(K - K[:, labeled] @ inverse @ K[labeled])
+""",
+            "one over a matrix",
+        ),
+        (
+            "add-labels",
+            """\
+def add_labels(C, rows, noises):
+    for row, noise in zip(rows, noises):
+        C = C - C[:, row] * C[row] / (C[row, row] + noise)
+    return C.copy()
+""",
+            "no table of all products",
+        ),
+        (
+            "add-labels",
+            """\
+def add_labels(C, rows, noises):
+    for row, noise in zip(rows, noises):
+        C = C - np.outer(C[:, row], C[row]) / C[row, row] + noise
+    return C.copy()
+""",
+            "set brackets",
+        ),
+        (
+            "choose-for",
+            """\
+def choose_for(K, n, labeled, targets, noise):
+    C, chosen = K, []
+    for row in labeled:
+        C = C - np.outer(C[:, row], C[row]) / (C[row, row] + noise)
+    for _ in range(n):
+        fall = (C[targets] ** 2).sum(axis=0) / (C.diagonal() + noise)
+        fall[[*labeled, *chosen]] = -1
+        chosen.append(int(fall.argmax()))
+        C = C - np.outer(C[:, chosen[-1]], C[chosen[-1]]) / (C[chosen[-1], chosen[-1]] + noise)
+    return chosen
+""",
+            "nobody can label",
+        ),
+        (
+            "choose-for",
+            """\
+def choose_for(K, n, labeled, targets, noise):
+    C, chosen = K, []
+    for row in labeled:
+        C = C - np.outer(C[:, row], C[row]) / (C[row, row] + noise)
+    for _ in range(n):
+        fall = (C[targets] ** 2).sum(axis=0) / (C.diagonal() + noise)
+        fall[[*labeled, *targets]] = -1
+        chosen.append(int(fall.argmax()))
+        C = C - np.outer(C[:, chosen[-1]], C[chosen[-1]]) / (C[chosen[-1], chosen[-1]] + noise)
+    return chosen
+""",
+            "none is chosen twice",
+        ),
+        (
+            "rows-near-centres",
+            """\
+def rows_near_centres(X, centres):
+    distances = np.abs(centres[:, None] - X).sum(axis=2)
+    sizes = np.bincount(distances.argmin(axis=0), minlength=len(centres))
+    rows = []
+    for centre in np.argsort(-sizes, kind="stable"):
+        free = np.where(np.isin(np.arange(len(X)), rows), np.inf, distances[centre])
+        rows.append(int(free.argmin()))
+    return rows
+""",
+            "Euclidean distances are asked for",
+        ),
+        (
+            "rows-near-centres",
+            """\
+def rows_near_centres(X, centres):
+    distances = cdist(centres, X)
+    sizes = np.bincount(distances.argmin(axis=0))
+    rows = []
+    for centre in np.argsort(-sizes, kind="stable"):
+        free = np.where(np.isin(np.arange(len(X)), rows), np.inf, distances[centre])
+        rows.append(int(free.argmin()))
+    return rows
+""",
+            "a row for *each* centre",
+        ),
+        (
+            "spread-batch",
+            """\
+def spread_batch(scores, X, n, distance):
+    taken, passed_over = [], []
+    for row in np.argsort(-scores, kind="stable").tolist():
+        is_near = len(taken) > 0 and np.linalg.norm(X[taken] - X[row], axis=1).min() <= distance
+        (passed_over if is_near else taken).append(row)
+    return [*taken, *passed_over][:n]
+""",
+            "which is not *nearer than* 1",
+        ),
+        (
+            "spread-batch",
+            """\
+def spread_batch(scores, X, n, distance):
+    taken, passed_over = [], []
+    for row in np.argsort(scores)[::-1].tolist():
+        is_near = len(taken) > 0 and np.linalg.norm(X[taken] - X[row], axis=1).min() < distance
+        (passed_over if is_near else taken).append(row)
+    return [*taken, *passed_over][:n]
+""",
+            "the lower row number comes first",
+        ),
+        (
+            "choose-my-rows",
+            """\
+def choose_my_rows(X, n):
+    return np.argsort(-np.linalg.norm(X - X.mean(axis=0), axis=1))[:n].tolist()
+""",
+            "the verdict is helped",
+        ),
+        (
+            "choose-my-rows",
+            """\
+def choose_my_rows(X, n):
+    rows = [0]
+    while len(rows) < n:
+        rows.append(int(cdist(X, X[rows]).max(axis=1).argmax()))
+    return rows
+""",
+            "different numbers",
+        ),
     ],
     "8_how_sure": [
         (
@@ -910,6 +896,134 @@ def labels_needed(coverage, spare):
 def difficulty(X_labeled, errors, X):
     nearest = cdist(X, X_labeled).argsort(axis=1)[:, :5]
     return errors[nearest].mean(axis=1) + 1e-6
+""",
+            "at most 90 %",
+        ),
+        (
+            "labels-needed",
+            """\
+def labels_needed(coverage, spare):
+    return math.floor((spare + 1) / (1 - coverage) + 1e-9) - 1
+""",
+            "one too few: N = 5 gives",
+        ),
+        (
+            "labels-needed",
+            """\
+def labels_needed(coverage, spare):
+    return math.ceil(1 / (1 - coverage) - 1e-9) - 1 + spare
+""",
+            "must count in k, not in N",
+        ),
+        (
+            "plus-intervals",
+            """\
+def plus_intervals(fit, X, y, fold, X_new, k):
+    low, high = [], []
+    for i in range(len(y)):
+        model = fit(X[fold != fold[i]], y[fold != fold[i]])
+        error = y[i] - model(X[i : i + 1])[0]
+        low.append(model(X_new) - error)
+        high.append(model(X_new) + error)
+    return np.column_stack([np.sort(low, axis=0)[k - 1], np.sort(high, axis=0)[-k]])
+""",
+            "take the absolute value of the errors",
+        ),
+        (
+            "plus-intervals",
+            """\
+def plus_intervals(fit, X, y, fold, X_new, k):
+    low, high = [], []
+    for i in range(len(y)):
+        model = fit(X[fold != fold[i]], y[fold != fold[i]])
+        error = abs(y[i] - model(X[i : i + 1])[0])
+        low.append(model(X_new) - error)
+        high.append(model(X_new) + error)
+    return np.column_stack([np.sort(low, axis=0)[k], np.sort(high, axis=0)[-k - 1]])
+""",
+            "k = 1 is the outermost value",
+        ),
+        (
+            "signed-intervals",
+            """\
+def signed_intervals(estimates, errors, coverage):
+    k = math.floor((1 - coverage) / 2 * (len(errors) + 1) + 1e-9)
+    low, high = np.sort(errors)[[k - 1, -k]] if k > 0 else (-np.inf, np.inf)
+    return np.column_stack([estimates - high, estimates - low])
+""",
+            "*add* them to the estimate",
+        ),
+        (
+            "signed-intervals",
+            """\
+def signed_intervals(estimates, errors, coverage):
+    k = math.floor((1 - coverage) / 2 * (len(errors) + 1) + 1e-9)
+    low, high = np.sort(errors)[[k, -k - 1]] if k > 0 else (-np.inf, np.inf)
+    return np.column_stack([estimates + low, estimates + high])
+""",
+            "this is k = 3",
+        ),
+        (
+            "coverage-and-error",
+            """\
+def coverage_and_error(low, high, y):
+    shares = ((low <= y) & (y <= high)).mean(axis=0)
+    return float(shares.mean()), float(shares.std(ddof=1) / len(shares) ** 0.5)
+""",
+            "not over the seeds of a row",
+        ),
+        (
+            "coverage-and-error",
+            """\
+def coverage_and_error(low, high, y):
+    shares = ((low <= y) & (y <= high)).mean(axis=1)
+    return float(shares.mean()), float(shares.std(ddof=1))
+""",
+            "divide by the root of S",
+        ),
+        (
+            "p-alike",
+            """\
+def p_alike(X_labeled, X_others, orders):
+    rows, n = np.vstack([X_labeled, X_others]), len(X_labeled)
+    rows = rows / rows.std(axis=0)
+    T = [
+        ((rows[order[:n]].mean(axis=0) - rows[order[n:]].mean(axis=0)) ** 2).sum()
+        for order in [np.arange(len(rows)), *orders]
+    ]
+    return float((1 + np.sum(np.array(T[1:]) > T[0])) / len(T))
+""",
+            "equal counts as at least as large",
+        ),
+        (
+            "p-alike",
+            """\
+def p_alike(X_labeled, X_others, orders):
+    rows, n = np.vstack([X_others, X_labeled]), len(X_labeled)
+    rows = rows / rows.std(axis=0)
+    T = [
+        ((rows[order[:n]].mean(axis=0) - rows[order[n:]].mean(axis=0)) ** 2).sum()
+        for order in [np.arange(len(rows)), *orders]
+    ]
+    return float(np.mean(np.array(T) >= T[0] - 1e-12))
+""",
+            "row numbers in `orders` count the labeled rows first",
+        ),
+        (
+            "difficulty",
+            """\
+def difficulty(X_labeled, errors, X):
+    nearest = cdist(X, X_labeled).argmin(axis=0)
+    return errors[nearest] + errors.mean()
+""",
+            "one number for each row expected",
+        ),
+        (
+            "difficulty",
+            """\
+def difficulty(X_labeled, errors, X):
+    nearest = cdist(X, X_labeled).argsort(axis=1)[:, :5]
+    return 1 / (errors[nearest].mean(axis=1) + 0.5 * errors.mean())
 """,
             "at most 90 %",
         ),
@@ -1167,12 +1281,132 @@ def quantile_alignment(estimates, y):
             "quantiles of the *labels*",
         ),
         (
+            "shuffle-groups",
+            """\
+def shuffle_groups(X, groups, seed):
+    rng = np.random.default_rng(seed)
+    alone = [name for name in X if not any(name in group for group in groups)]
+    shuffled = X.copy()
+    for group in [*groups, alone]:
+        shuffled[group] = X[group].to_numpy()[rng.permutation(len(X))]
+    return shuffled
+""",
+            "moves alone",
+        ),
+        (
+            "shuffle-groups",
+            """\
+def shuffle_groups(X, groups, seed):
+    rng = np.random.default_rng(seed)
+    alone = [[name] for name in X if not any(name in group for group in groups)]
+    for group in [*groups, *alone]:
+        X[group] = X[group].to_numpy()[rng.permutation(len(X))]
+    return X
+""",
+            "work on a copy",
+        ),
+        (
+            "shuffle-groups",
+            """\
+def shuffle_groups(X, groups, seed):
+    rng = np.random.default_rng(seed)
+    alone = [[name] for name in X if not any(name in group for group in groups)]
+    shuffled = X.copy()
+    for group in [*groups, *alone]:
+        shuffled[group] = X[group].to_numpy()[rng.integers(len(X), size=len(X))]
+    return shuffled
+""",
+            "each column keeps its values",
+        ),
+        (
+            "loops-of-scores",
+            """\
+def loops_of_scores(g, h):
+    s, n = g + h, len(g)
+    around = [s[a] + s[b] + s[c] for a in range(n) for b in range(a) for c in range(b)]
+    return torch.stack(around).mean().square()
+""",
+            "the square comes before the mean",
+        ),
+        (
+            "loops-of-scores",
+            """\
+def loops_of_scores(g, h):
+    s, n = g + h, len(g)
+    around = [s[a] + s[b] + s[c] for a in range(n) for b in range(a) for c in range(b)]
+    return torch.stack(around).square().sum()
+""",
+            "this is the sum over triples",
+        ),
+        (
+            "rank-margin-loss",
+            """\
+def rank_margin_loss(codes, targets, margin):
+    n, costs = len(codes), []
+    for i in range(n):
+        T = (targets[i] - targets).abs()
+        others = [j for j in range(n) if j != i]
+        rank = {j: sum(T[k] < T[j] for k in others) for j in others}
+        for j in others:
+            for k in others:
+                if rank[j] < rank[k]:
+                    d_ij, d_ik = (codes[i] - codes[j]).square().sum(), (codes[i] - codes[k]).square().sum()
+                    costs.append((d_ij - d_ik + margin * (rank[k] - rank[j])).relu())
+    return torch.stack(costs).mean() if costs else 0 * codes.sum()
+""",
+            "distances are not squared",
+        ),
+        (
+            "rank-margin-loss",
+            """\
+def rank_margin_loss(codes, targets, margin):
+    n, costs = len(codes), []
+    for i in range(n):
+        T = (targets[i] - targets).abs()
+        others = [j for j in range(n) if j != i]
+        rank = {j: sum(T[k] <= T[j] for k in others) for j in others}
+        for j in others:
+            for k in others:
+                if rank[j] < rank[k]:
+                    d_ij, d_ik = torch.dist(codes[i], codes[j]), torch.dist(codes[i], codes[k])
+                    costs.append((d_ij - d_ik + margin * (rank[k] - rank[j])).relu())
+    return torch.stack(costs).mean() if costs else 0 * codes.sum()
+""",
+            "*strictly* nearer",
+        ),
+        (
+            "quantile-alignment",
+            """\
+def quantile_alignment(estimates, y):
+    p = (torch.arange(len(estimates), dtype=y.dtype) + 0.5) / len(estimates)
+    return (estimates.sort().values - y.detach().quantile(p)).square().sum()
+""",
+            "this is the sum",
+        ),
+        (
+            "quantile-alignment",
+            """\
+def quantile_alignment(estimates, y):
+    p = (torch.arange(len(estimates), dtype=y.dtype) + 1) / (len(estimates) + 1)
+    return (estimates.sort().values - y.detach().quantile(p)).square().mean()
+""",
+            "not i / (M + 1)",
+        ),
+        (
+            "quantile-alignment",
+            """\
+def quantile_alignment(estimates, y):
+    return (estimates.mean() - y.detach().mean()).square()
+""",
+            "this compares the means only",
+        ),
+        (
             "run-arms",
             """\
-def run_arms(dataset, n_labeled, seeds, step_1, with_loss, placebo):
+def run_arms(name, n_labeled, n_unlabeled, seeds, step_1, with_loss, placebo):
     trials = []
     for seed in seeds:
-        split = split_dataset(dataset, n_labeled, dataset.n_unlabeled, seed)
+        split = split_dataset(load_dataset(name), n_labeled, n_unlabeled, seed)
         without = placebo(split.X_train, seed)
         arms = [
             ("step 1", step_1, split.X_train),
@@ -1180,21 +1414,21 @@ def run_arms(dataset, n_labeled, seeds, step_1, with_loss, placebo):
             ("placebo rows", with_loss, without),
         ]
         for method, model, X in arms:
-            fitted = clone(model).set_params(random_state=seed).fit(X, split.y_train)
             X_test = split.X_test
-            mae = float(np.abs(fitted.predict(X_test) - split.y_test).mean())
-            trials.append((dataset.name, n_labeled, seed, method, mae))
+            estimates = model(X, split.y_train, X_test, seed)
+            mae = float(np.abs(estimates - split.y_test).mean())
+            trials.append((name, n_labeled, seed, method, mae))
     return pd.DataFrame(trials, columns=["dataset", "n_labeled", "seed", "method", "mae"])
 """,
-            "the placebo gets the labeled rows too",
+            "the placebo gets unlabeled ones only",
         ),
         (
             "run-arms",
             """\
-def run_arms(dataset, n_labeled, seeds, step_1, with_loss, placebo):
+def run_arms(name, n_labeled, n_unlabeled, seeds, step_1, with_loss, placebo):
     trials = []
     for seed in seeds:
-        split = split_dataset(dataset, n_labeled, dataset.n_unlabeled, seed)
+        split = split_dataset(load_dataset(name), n_labeled, n_unlabeled, seed)
         without = pd.concat([split.X_labeled, placebo(split.X_unlabeled, seed)])
         arms = [
             ("step 1", step_1, split.X_train),
@@ -1202,21 +1436,21 @@ def run_arms(dataset, n_labeled, seeds, step_1, with_loss, placebo):
             ("placebo rows", with_loss, without),
         ]
         for method, model, X in arms:
-            fitted = clone(model).fit(X, split.y_train)
             X_test = split.X_test
-            mae = float(np.abs(fitted.predict(X_test) - split.y_test).mean())
-            trials.append((dataset.name, n_labeled, seed, method, mae))
+            estimates = model(X, split.y_train, X_test, seed)
+            mae = float(((estimates - split.y_test) ** 2).mean() ** 0.5)
+            trials.append((name, n_labeled, seed, method, mae))
     return pd.DataFrame(trials, columns=["dataset", "n_labeled", "seed", "method", "mae"])
 """,
-            "the seed is not set as random_state",
+            "the MAE is the mean absolute error",
         ),
         (
             "run-arms",
             """\
-def run_arms(dataset, n_labeled, seeds, step_1, with_loss, placebo):
+def run_arms(name, n_labeled, n_unlabeled, seeds, step_1, with_loss, placebo):
     trials = []
     for seed in seeds:
-        split = split_dataset(dataset, n_labeled, dataset.n_unlabeled, seed)
+        split = split_dataset(load_dataset(name), n_labeled, n_unlabeled, seed)
         without = pd.concat([split.X_labeled, placebo(split.X_unlabeled, seed)])
         arms = [
             ("step 1", step_1, split.X_train),
@@ -1224,21 +1458,43 @@ def run_arms(dataset, n_labeled, seeds, step_1, with_loss, placebo):
             ("placebo rows", with_loss, without),
         ]
         for method, model, X in arms:
-            fitted = model.set_params(random_state=seed).fit(X, split.y_train)
             X_test = split.X_test
-            mae = float(np.abs(fitted.predict(X_test) - split.y_test).mean())
-            trials.append((dataset.name, n_labeled, seed, method, mae))
+            estimates = model(X, split.y_train, X_test, 0)
+            mae = float(np.abs(estimates - split.y_test).mean())
+            trials.append((name, n_labeled, seed, method, mae))
     return pd.DataFrame(trials, columns=["dataset", "n_labeled", "seed", "method", "mae"])
 """,
-            "the models given are fitted again and again",
+            "a model gets the seed of the split",
         ),
         (
             "run-arms",
             """\
-def run_arms(dataset, n_labeled, seeds, step_1, with_loss, placebo):
+def run_arms(name, n_labeled, n_unlabeled, seeds, step_1, with_loss, placebo):
     trials = []
     for seed in seeds:
-        split = split_dataset(dataset, n_labeled, dataset.n_unlabeled, 0)
+        split = split_dataset(load_dataset(name), n_labeled, n_unlabeled, seed)
+        without = pd.concat([split.X_labeled, placebo(split.X_unlabeled, seed)])
+        arms = [
+            ("step 1", step_1, split.X_train),
+            ("real rows", with_loss, split.X_train),
+            ("placebo rows", step_1, without),
+        ]
+        for method, model, X in arms:
+            X_test = split.X_test
+            estimates = model(X, split.y_train, X_test, seed)
+            mae = float(np.abs(estimates - split.y_test).mean())
+            trials.append((name, n_labeled, seed, method, mae))
+    return pd.DataFrame(trials, columns=["dataset", "n_labeled", "seed", "method", "mae"])
+""",
+            "the model `step_1` gets placebo rows",
+        ),
+        (
+            "run-arms",
+            """\
+def run_arms(name, n_labeled, n_unlabeled, seeds, step_1, with_loss, placebo):
+    trials = []
+    for seed in seeds:
+        split = split_dataset(load_dataset(name), n_labeled, n_unlabeled, 0)
         without = pd.concat([split.X_labeled, placebo(split.X_unlabeled, seed)])
         arms = [
             ("step 1", step_1, split.X_train),
@@ -1246,10 +1502,10 @@ def run_arms(dataset, n_labeled, seeds, step_1, with_loss, placebo):
             ("placebo rows", with_loss, without),
         ]
         for method, model, X in arms:
-            fitted = clone(model).set_params(random_state=seed).fit(X, split.y_train)
             X_test = split.X_test
-            mae = float(np.abs(fitted.predict(X_test) - split.y_test).mean())
-            trials.append((dataset.name, n_labeled, seed, method, mae))
+            estimates = model(X, split.y_train, X_test, seed)
+            mae = float(np.abs(estimates - split.y_test).mean())
+            trials.append((name, n_labeled, seed, method, mae))
     return pd.DataFrame(trials, columns=["dataset", "n_labeled", "seed", "method", "mae"])
 """,
             "not those of split_dataset with this seed",
@@ -1257,10 +1513,10 @@ def run_arms(dataset, n_labeled, seeds, step_1, with_loss, placebo):
         (
             "run-arms",
             """\
-def run_arms(dataset, n_labeled, seeds, step_1, with_loss, placebo):
+def run_arms(name, n_labeled, n_unlabeled, seeds, step_1, with_loss, placebo):
     trials = []
     for seed in seeds:
-        split = split_dataset(dataset, n_labeled, dataset.n_unlabeled, seed)
+        split = split_dataset(load_dataset(name), n_labeled, n_unlabeled, seed)
         without = pd.concat([split.X_labeled, placebo(split.X_unlabeled, seed)])
         arms = [
             ("step 1", step_1, split.X_train),
@@ -1268,21 +1524,21 @@ def run_arms(dataset, n_labeled, seeds, step_1, with_loss, placebo):
             ("placebo rows", with_loss, without),
         ]
         for method, model, X in arms:
-            fitted = clone(model).set_params(random_state=seed).fit(X, split.y_train)
             X_test = placebo(split.X_test, seed) if X is without else split.X_test
-            mae = float(np.abs(fitted.predict(X_test) - split.y_test).mean())
-            trials.append((dataset.name, n_labeled, seed, method, mae))
+            estimates = model(X, split.y_train, X_test, seed)
+            mae = float(np.abs(estimates - split.y_test).mean())
+            trials.append((name, n_labeled, seed, method, mae))
     return pd.DataFrame(trials, columns=["dataset", "n_labeled", "seed", "method", "mae"])
 """,
-            "the test rows are replaced too",
+            "they are not replaced either",
         ),
         (
             "run-arms",
             """\
-def run_arms(dataset, n_labeled, seeds, step_1, with_loss, placebo):
+def run_arms(name, n_labeled, n_unlabeled, seeds, step_1, with_loss, placebo):
     trials = []
     for seed in seeds:
-        split = split_dataset(dataset, n_labeled, dataset.n_unlabeled, seed)
+        split = split_dataset(load_dataset(name), n_labeled, n_unlabeled, seed)
         without = pd.concat([split.X_labeled, placebo(split.X_unlabeled, 0)])
         arms = [
             ("step 1", step_1, split.X_train),
@@ -1290,48 +1546,133 @@ def run_arms(dataset, n_labeled, seeds, step_1, with_loss, placebo):
             ("placebo rows", with_loss, without),
         ]
         for method, model, X in arms:
-            fitted = clone(model).set_params(random_state=seed).fit(X, split.y_train)
             X_test = split.X_test
-            mae = float(np.abs(fitted.predict(X_test) - split.y_test).mean())
-            trials.append((dataset.name, n_labeled, seed, method, mae))
+            estimates = model(X, split.y_train, X_test, seed)
+            mae = float(np.abs(estimates - split.y_test).mean())
+            trials.append((name, n_labeled, seed, method, mae))
     return pd.DataFrame(trials, columns=["dataset", "n_labeled", "seed", "method", "mae"])
 """,
-            "the placebo needs the seed of the split",
+            "neither those of the split nor placebo(X, seed)",
+        ),
+        (
+            "run-arms",
+            """\
+def run_arms(name, n_labeled, n_unlabeled, seeds, step_1, with_loss, placebo):
+    trials = []
+    for seed in seeds:
+        split = split_dataset(load_dataset(name), n_labeled, n_unlabeled, seed)
+        without = pd.concat([split.X_labeled, placebo(split.X_unlabeled, seed)])
+        arms = [
+            ("step 1", step_1, split.X_train),
+            ("real rows", with_loss, split.X_train),
+            ("placebo rows", with_loss, without),
+        ]
+        for method, model, X in arms:
+            X_test = split.X_test
+            estimates = model(X, split.y_train, X_test, seed)
+            mae = float((estimates - split.y_test).mean())
+            trials.append((name, n_labeled, seed, method, mae))
+    return pd.DataFrame(trials, columns=["dataset", "n_labeled", "seed", "method", "mae"])
+""",
+            "the MAE is the mean absolute error",
+        ),
+        (
+            "run-arms",
+            """\
+def run_arms(name, n_labeled, n_unlabeled, seeds, step_1, with_loss, placebo):
+    trials = []
+    for seed in seeds:
+        split = split_dataset(load_dataset(name), n_labeled, n_unlabeled, seed)
+        without = pd.concat([split.X_labeled, placebo(split.X_unlabeled, seed)])
+        arms = [
+            ("step 1", step_1, split.X_train),
+            ("real rows", with_loss, split.X_train),
+            ("placebo rows", with_loss, without),
+        ]
+        for method, model, X in arms:
+            X_test = split.X_test
+            estimates = model(X, pd.concat([split.y_labeled, split.y_unlabeled]), X_test, seed)
+            mae = float(np.abs(estimates - split.y_test).mean())
+            trials.append((name, n_labeled, seed, method, mae))
+    return pd.DataFrame(trials, columns=["dataset", "n_labeled", "seed", "method", "mae"])
+""",
+            "targets are those of split.y_train",
+        ),
+        (
+            "run-arms",
+            """\
+def run_arms(name, n_labeled, n_unlabeled, seeds, step_1, with_loss, placebo):
+    trials = []
+    for seed in sorted(seeds):
+        split = split_dataset(load_dataset(name), n_labeled, n_unlabeled, seed)
+        without = pd.concat([split.X_labeled, placebo(split.X_unlabeled, seed)])
+        arms = [
+            ("step 1", step_1, split.X_train),
+            ("real rows", with_loss, split.X_train),
+            ("placebo rows", with_loss, without),
+        ]
+        for method, model, X in arms:
+            X_test = split.X_test
+            estimates = model(X, split.y_train, X_test, seed)
+            mae = float(np.abs(estimates - split.y_test).mean())
+            trials.append((name, n_labeled, seed, method, mae))
+    return pd.DataFrame(trials, columns=["dataset", "n_labeled", "seed", "method", "mae"])
+""",
+            "the seeds are sorted",
         ),
         (
             "my-loss",
             """\
-def my_loss(batch):
-    n = len(batch.y)
-    return 10 * (batch.differences[:n, :n] - (batch.y[:, None] - batch.y)).square().mean()
+def my_loss(x, codes, differences, y, estimates):
+    n = len(y)
+    return 10 * (differences[:n, :n] - (y[:, None] - y)).square().mean()
 """,
             "shuffled columns are not shown to be worse",
         ),
         (
             "my-loss",
             """\
-def my_loss(batch):
-    nearest = torch.cdist(batch.x, batch.x).topk(6, largest=False).indices[:, 1:]
-    return 30 * (batch.targets[:, None] - batch.targets[nearest]).square().mean()
+def my_loss(x, codes, differences, y, estimates):
+    nearest = torch.cdist(x, x).topk(6, largest=False).indices[:, 1:]
+    estimates = estimates.detach()
+    return 30 * (estimates[:, None] - estimates[nearest]).square().mean()
 """,
             "no gradient flows to estimates, differences or codes",
         ),
         (
             "my-loss",
             """\
-def my_loss(batch):
-    nearest = torch.cdist(batch.x, batch.x).topk(6, largest=False).indices[:, 1:]
-    return 30 * (batch.estimates[:, None] - batch.estimates[nearest]).square().mean(dim=1)
+def my_loss(x, codes, differences, y, estimates):
+    nearest = torch.cdist(x, x).topk(6, largest=False).indices[:, 1:]
+    return 30 * (estimates[:, None] - estimates[nearest]).square().mean(dim=1)
 """,
             "a tensor without dimensions is asked for",
         ),
         (
             "my-loss",
             """\
-def my_loss(batch):
-    return batch.differences.square().mean()
+def my_loss(x, codes, differences, y, estimates):
+    return differences.square().mean()
 """,
             "the verdict is *cannot tell*",
+        ),
+        (
+            "my-loss",
+            """\
+def my_loss(x, codes, differences, y, estimates):
+    nearest = torch.cdist(x, x).topk(6, largest=False).indices[:, 1:]
+    return 30 * (estimates[:, None] - estimates[nearest]).mean()
+""",
+            "the verdict is *",
+        ),
+        (
+            "my-loss",
+            """\
+def my_loss(x, codes, differences, y, estimates):
+    nearest = torch.cdist(x, x).topk(6, largest=False).indices[:, 1:]
+    return 30 * (estimates[:, None] - estimates[nearest]).square().mean().item()
+""",
+            "a tensor is asked for",
         ),
     ],
 }

@@ -125,15 +125,15 @@ def test_statements(capsys):
         "ambiguous. Use a.any() or a.all()",
     ]
     check_that("1: a", "it is so", lambda: True)
-    show_progress(4)
+    show_progress([1, 2, 2, 3])
     assert capsys.readouterr().out.splitlines()[1:] == [
-        "1 of 4 tasks solved",
+        "1 of 8 points, 1 of 4 tasks solved",
         "not solved yet: 3, 4",
         "not right yet: 2",
     ]
     check_that("2: size", "it is small", lambda: True)  # repaired: the last result counts
-    show_progress(4)
-    assert "2 of 4 tasks solved" in capsys.readouterr().out
+    show_progress([1, 2, 2, 3])
+    assert "3 of 8 points, 2 of 4 tasks solved" in capsys.readouterr().out
 
 
 def test_under_nbgrader_a_problem_is_an_error(monkeypatch):
@@ -190,8 +190,16 @@ def test_form(path):
     answers = [cell for cell in cells.values() if cell.metadata.nbgrader.solution]
     assert len(tests) == len(answers) == n_tasks
     words = ("", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight")
-    points = sum(cell.metadata.nbgrader.points for cell in tests)
-    assert f"{words[n_tasks]} tasks, {points} points, about " in " ".join(texts[0].split())
+    points = [cell.metadata.nbgrader.points for cell in tests]
+    assert f"{words[n_tasks]} tasks, {sum(points)} points, about " in " ".join(texts[0].split())
+    assert "**Trains** " in texts[0]
+    minutes = len(" ".join(texts).split()) / 200 + sum({1: 5, 2: 7}.get(n, 8) for n in points)
+    assert abs(minutes - int(re.search(r"about (\d+) minutes", texts[0])[1])) <= 3
+    for cell in nb.cells[1:]:  # what to expect, and mistakes with their hints, are in no plain sight
+        is_check = cell.cell_type == "code" and re.search(r"^ *check(_that)?\(", cell.source, flags=re.M)
+        assert cell.metadata.get("jupyter") == ({"source_hidden": True} if is_check else None)
+    folded = re.sub(r"<details>.*?</details>", "", "\n".join(texts), flags=re.S)
+    assert not re.search(r"\bHint\b|The prediction", folded)
     for answer, test in zip(answers, tests, strict=True):
         assert grade_id(test) == f"test-{grade_id(answer)}"
         assert answer.source.count("### BEGIN SOLUTION") == answer.source.count("### END SOLUTION") == 1
@@ -203,7 +211,7 @@ def test_form(path):
     first = next(cell for cell in nb.cells if cell.cell_type == "code")
     assert grade_id(first) == "setup"
     assert 'if "google.colab" in sys.modules:\n    %pip install --quiet dmls2r-lite' in first.source
-    assert nb.cells[-1].source == f"show_progress({n_tasks})"
+    assert nb.cells[-1].source == f"show_progress({points})"
     assert all(not cell.get("outputs") for cell in nb.cells)
 
 
@@ -212,8 +220,24 @@ def test_solutions_solve(path):
     failed, lines = run(read(path))
     assert failed == []
     assert not [line for line in lines if line.startswith(("✗", "○"))]
-    n_tasks = sum(cell.metadata.get("nbgrader", {}).get("grade", False) for cell in read(path).cells)
-    assert lines[-1] == f"{n_tasks} of {n_tasks} tasks solved"
+    marks = [cell.metadata.get("nbgrader", {}) for cell in read(path).cells]
+    points = [mark["points"] for mark in marks if mark.get("grade")]
+    of_all = f"{sum(points)} of {sum(points)} points, {len(points)} of {len(points)} tasks solved"
+    assert lines[-1] == of_all
+
+
+@each_source
+def test_points_shown_are_those_of_nbgrader(path, monkeypatch, capsys):
+    """Task by task, from the last cell's own line."""
+    nb = read(path)
+    points = [
+        cell.metadata.nbgrader.points for cell in nb.cells if cell.metadata.get("nbgrader", {}).get("grade")
+    ]
+    for number, n in enumerate(points, start=1):
+        monkeypatch.setattr(checks, "_problems", {f"{number}: it": None})
+        exec(nb.cells[-1].source, {"show_progress": show_progress})
+        first = capsys.readouterr().out.splitlines()[0]
+        assert first == f"{n} of {sum(points)} points, 1 of {len(points)} tasks solved"
 
 
 @each_release
@@ -227,7 +251,9 @@ def test_release_runs_to_its_end_and_says_what_is_open(path):
     assert failed == []
     assert [line for line in lines if line.startswith("✓")] == []
     numbers = ", ".join(str(number) for number in range(1, n_tasks + 1))
-    assert lines[-2:] == [f"0 of {n_tasks} tasks solved", f"not solved yet: {numbers}"]
+    points = sum(cell.metadata.get("nbgrader", {}).get("points", 0) for cell in nb.cells)
+    nothing = f"0 of {points} points, 0 of {n_tasks} tasks solved"
+    assert lines[-2:] == [nothing, f"not solved yet: {numbers}"]
 
 
 @each_release
