@@ -69,7 +69,7 @@ def test_imports_are_declared():
     extras = {
         "course.py": "course",
         "submission.py": "course",
-        "explorers.py": "lab",
+        "controls.py": "lab",
     }  # whose imports only an extra brings
     providers = metadata.packages_distributions()
     for path in (ROOT / "dmls2r_lite").rglob("*.py"):

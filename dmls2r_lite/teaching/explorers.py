@@ -9,7 +9,6 @@ import io
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
 from importlib.util import find_spec
 from typing import Any
 
@@ -34,7 +33,7 @@ from ..study.comparing import CANNOT_TELL, HURT
 from ..study.reproduction import judge_benchmark
 from .plotting import look, plot_space, plot_verdicts
 
-INSTEAD = "In JupyterLab, with ipywidgets, there are sliders for this figure here when you run this cell."
+INSTEAD = "In JupyterLab, with anywidget, there are sliders for this figure here when you run this cell."
 
 
 class Explorer:
@@ -46,7 +45,8 @@ class Explorer:
         Takes an empty figure and a value for each control by name, draws, and returns a sentence that
         says what is to be seen.
     sliders, menus : mapping of str to sequence, default={}
-        The values of each control, in order. They are worked with the mouse or with the arrow keys.
+        The values of each control, in order. They are worked with the mouse or with the arrow keys,
+        menus also with the first letters of a value.
     start : mapping of str to value, default={}
         Where a control does not start with its first value.
     size : tuple of float, default=(9, 3.6)
@@ -95,32 +95,32 @@ class Explorer:
 
     def show(self) -> None:
         """Display picture and controls if somebody is there to use them, else a line of text."""
-        if not _has_reader() or find_spec("ipywidgets") is None:
+        if not _has_reader() or find_spec("anywidget") is None:
             print(INSTEAD)
             return
-        import ipywidgets
+        from .controls import Controls
 
-        look = {"style": {"description_width": "7em"}, "layout": {"width": "32em"}}
-        controls = {
-            name: make(options=list(values), value=self.start[name], description=name, **look)
-            for make, named in (
-                (ipywidgets.Dropdown, self.menus),
-                (ipywidgets.SelectionSlider, self.sliders),
-            )
-            for name, values in named.items()
-        }
-        screen = ipywidgets.HTML()
+        kinds = {"menu": self.menus, "slider": self.sliders}
+        values = {**self.menus, **self.sliders}
+        form = Controls(
+            controls=[
+                {"name": name, "kind": kind, "values": list(map(str, values[name]))}
+                for kind, named in kinds.items()
+                for name in named
+            ],
+            places={name: list(values[name]).index(self.start[name]) for name in values},
+        )
 
         def redraw(_: Any = None) -> None:
-            png, text = self.picture(**{name: control.value for name, control in controls.items()})
-            source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
-            screen.value = f'<img alt="{escape(text)}" src="{source}"><p>{escape(text)}</p>'
+            png, text = self.picture(**{name: values[name][place] for name, place in form.places.items()})
+            with form.hold_sync():
+                form.picture = f"data:image/png;base64,{base64.b64encode(png).decode()}"
+                form.sentence = text
 
-        for control in controls.values():
-            control.observe(redraw, names="value")
+        form.observe(redraw, names="places")
         redraw()
         gc.freeze()  # else collecting garbage takes half a second every now and then, with PyTorch in memory
-        display(ipywidgets.VBox([*controls.values(), screen]))
+        display(form)
 
 
 def _has_reader() -> bool:

@@ -14,6 +14,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+import axe_playwright_python
 import nbformat
 import pytest
 from browsers import open_browser
@@ -22,13 +23,18 @@ from playwright.sync_api import expect
 
 ROOT = Path(__file__).parents[2]
 SEEN = ROOT / "results" / "browser"
-EXPLORERS = {  # what moves in a notebook: the control, and keys that change it
-    "01_pairwise_modeling": ("N", ["ArrowLeft", "ArrowLeft"]),
-    "02_triplet_mining": ("boundary", ["ArrowRight", "ArrowRight", "ArrowLeft"]),
-    "03_alternating_training": ("moment", ["Home", "ArrowRight", "ArrowRight"]),
-    "04_evaluation": ("N", ["ArrowLeft", "ArrowRight"]),
-    "09_which_rows_to_label": ("labels", ["ArrowRight", "ArrowRight", "ArrowLeft"]),
+EXPLORERS = {  # what moves in a notebook: controls, and keys that change them
+    "01_pairwise_modeling": {"N": ["ArrowLeft", "ArrowDown"]},
+    "02_triplet_mining": {
+        "mode": ["ArrowUp", "ArrowDown"],
+        "boundary": ["ArrowRight", "ArrowUp", "ArrowLeft"],
+    },
+    "03_alternating_training": {"moment": ["Home", "ArrowRight", "PageUp"]},
+    "04_evaluation": {"method": ["ArrowDown", "ArrowUp", "c"], "N": ["ArrowLeft", "ArrowRight"]},
+    "09_which_rows_to_label": {"choice": ["ArrowDown"], "labels": ["ArrowRight", "ArrowRight", "ArrowLeft"]},
 }
+AXE = next(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js")).read_text()
+HEIGHT = 900  # of a small screen, which holds an explorer with all its controls
 FASTER = {  # parameters in place of the defaults, which nbval runs
     "01_pairwise_modeling": ("n_epochs: int = 30", "n_epochs: int = 5"),
     "03_alternating_training": ("n_epochs: int = 30", "n_epochs: int = 5"),
@@ -110,7 +116,7 @@ def lab(tmp_path_factory):
 
 @pytest.fixture
 def page(browser):
-    opened = browser.new_page(viewport={"width": 1400, "height": 1000})
+    opened = browser.new_page(viewport={"width": 1280, "height": HEIGHT})
     opened.set_default_timeout(30 * SECONDS)
     yield opened
     opened.close()
@@ -179,27 +185,49 @@ def test_runs_in_jupyterlab(name, lab, page):
 
 
 def move_explorer(page, path):
-    """Change a control by the keyboard alone, and see the picture follow."""
-    name, keys = EXPLORERS[path.stem]
-    picture = page.locator(".jupyter-widgets img")
+    """Change controls by the keyboard alone, found by their names, and see the picture follow."""
+    explorer = page.locator(".dmls2r-explorer")
+    picture = explorer.locator("img")
     expect(picture).to_have_count(1)
-    row = page.locator(f".widget-inline-hbox:has(> .widget-label:text-is('{name}'))")
-    row.scroll_into_view_if_needed()
-    row.locator("[role=slider]").focus()
-    waits = []
-    for key in keys:
-        before = picture.get_attribute("src")
-        start = time.perf_counter()
-        page.keyboard.press(key)
-        page.wait_for_function(
-            "before => document.querySelector('.jupyter-widgets img').src !== before", arg=before, polling=10
-        )
-        waits.append(time.perf_counter() - start)
+    assert not page.evaluate(
+        f"async () => {{ {AXE}; return (await axe.run('.dmls2r-explorer')).violations }}"
+    )
+    assert (
+        explorer.bounding_box()["height"]
+        < page.locator(".jp-WindowedPanel-outer").first.bounding_box()["height"]
+    )
+    prompt = page.locator(".jp-Cell", has=explorer).last.locator(".jp-InputPrompt")
+    prompt.click()
+    selected = page.locator(".jp-Cell.jp-mod-selected", has=explorer)
+    expect(selected).to_have_count(1)
+    n_cells = page.locator(".jp-Cell").count()
+    for name, keys in EXPLORERS[path.stem].items():
+        control = explorer.get_by_role("slider", name=name, exact=True)
+        control = control.or_(explorer.get_by_role("combobox", name=name, exact=True))
+        control.focus()
+        waits = []
+        for key in keys:
+            before = picture.get_attribute("src")
+            start = time.perf_counter()
+            page.keyboard.press(key)
+            page.wait_for_function(
+                "before => document.querySelector('.dmls2r-explorer img').src !== before",
+                arg=before,
+                polling=10,
+            )
+            waits.append(time.perf_counter() - start)
+            expect(control).to_be_focused()
+        times = ", ".join(f"{1000 * wait:.0f}" for wait in waits)
+        note(f"{path.stem}: {name} answers the keys in {times} ms")
+    expect(selected).to_have_count(1)
+    assert page.locator(".jp-Cell").count() == n_cells
     assert len(picture.get_attribute("alt")) > 30
     assert picture.evaluate("img => img.naturalWidth") > 300
+    explorer.evaluate("form => form.scrollIntoView({block: 'center'})")
     page.wait_for_timeout(300)
     page.screenshot(path=SEEN / f"{path.stem}.png")
-    note(f"{path.stem}: {name} answers the keys in {', '.join(f'{1000 * wait:.0f}' for wait in waits)} ms")
+    for name, box in {"form": explorer.locator("label").first, "sentence": explorer.locator("p")}.items():
+        expect(box, name).to_be_in_viewport(ratio=1)
 
 
 def type_answer(page, first_line, body):

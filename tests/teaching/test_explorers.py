@@ -1,7 +1,5 @@
 """Figures to play with: what they show, and when they appear. test_browser.py plays with them."""
 
-import re
-
 import numpy as np
 import pytest
 import torch
@@ -163,22 +161,26 @@ def test_nothing_to_play_with_where_nobody_is(pairs, monkeypatch, capsys):
 
 
 def test_controls_in_a_live_notebook(trials, monkeypatch):
-    widgets = pytest.importorskip("ipywidgets")
+    pytest.importorskip("anywidget")
     monkeypatch.setenv("JPY_SESSION_NAME", "/some/notebook.ipynb")
     shown = []
     monkeypatch.setattr(explorers, "display", shown.append)
     monkeypatch.setattr(explorers.gc, "freeze", lambda: None)
     trials.show()
-    (box,) = shown
-    dataset, method, size, screen = box.children
-    assert isinstance(dataset, widgets.Dropdown)
-    assert isinstance(size, widgets.SelectionSlider)
-    before = screen.value
-    assert re.match(r'<img alt="DML-S2R has a mean MAE of [^"]+" src="data:image/png;base64,', before)
-    size.value = 50
-    assert screen.value != before
-    method.value = "COREG"
-    assert 'alt="COREG has a mean MAE' in screen.value
+    (form,) = shown
+    assert [(made["name"], made["kind"]) for made in form.controls] == [
+        ("dataset", "menu"), ("method", "menu"), ("N", "slider"),
+    ]  # fmt: skip
+    methods, sizes = (made["values"] for made in form.controls[1:])
+    assert (methods, sizes) == (trials.menus["method"], ["10", "20", "50"])
+    before = form.picture
+    assert before.startswith("data:image/png;base64,")
+    assert form.sentence == trials.picture()[1]
+    form.places = {**form.places, "N": 2}
+    assert form.picture != before
+    assert form.sentence == trials.picture(N=50)[1]
+    form.places = {**form.places, "method": methods.index("COREG")}
+    assert form.sentence == trials.picture(N=50, method="COREG")[1]
 
 
 def test_colab_is_a_live_notebook(monkeypatch):

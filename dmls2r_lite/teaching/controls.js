@@ -1,0 +1,58 @@
+// A form above a picture. Each control holds the place of what is chosen among its values.
+
+function makeControl({ name, kind, values }) {
+  const row = document.createElement("div");
+  const label = row.appendChild(document.createElement("label"));
+  label.appendChild(document.createElement("span")).textContent = name;
+  if (kind === "menu") {
+    const menu = label.appendChild(document.createElement("select"));
+    values.forEach((value, place) => menu.add(new Option(value, place)));
+    return { row, input: menu, show: (place) => { menu.value = place; } };
+  }
+  const slider = label.appendChild(document.createElement("input"));
+  Object.assign(slider, { type: "range", min: 0, max: values.length - 1 });
+  const shown = row.appendChild(document.createElement("span")); // outside the label: it is no part of the name
+  const show = (place) => {
+    slider.value = place;
+    slider.setAttribute("aria-valuetext", values[place]);
+    shown.textContent = values[place];
+  };
+  return { row, input: slider, show };
+}
+
+function render({ model, el }) {
+  el.classList.add("dmls2r-explorer");
+  el.setAttribute("data-lm-suppress-shortcuts", ""); // else JupyterLab takes keys, and moves to another cell
+  const form = el.appendChild(document.createElement("div"));
+  const image = el.appendChild(document.createElement("img"));
+  const sentence = el.appendChild(document.createElement("p"));
+  sentence.setAttribute("role", "status");
+
+  const controls = {};
+  for (const made of model.get("controls")) {
+    const control = (controls[made.name] = makeControl(made));
+    form.append(control.row);
+    control.input.addEventListener("input", () => {
+      control.show(Number(control.input.value));
+      model.set("places", { ...model.get("places"), [made.name]: Number(control.input.value) });
+      model.save_changes();
+    });
+  }
+  const showPlaces = () => {
+    for (const [name, place] of Object.entries(model.get("places"))) controls[name].show(place);
+  };
+  const showPicture = () => {
+    image.src = model.get("picture");
+    image.alt = sentence.textContent = model.get("sentence");
+  };
+  model.on("change:places", showPlaces);
+  model.on("change:picture change:sentence", showPicture);
+  showPlaces();
+  showPicture();
+  return () => {
+    model.off("change:places", showPlaces);
+    model.off("change:picture change:sentence", showPicture);
+  };
+}
+
+export default { render };
