@@ -25,7 +25,10 @@ ROOT = Path(__file__).parents[2]
 SEEN = ROOT / "results" / "browser"
 EXPLORERS = {  # what moves in a notebook: controls, and keys that change them
     "01_pairwise_modeling": {"N": ["ArrowLeft", "ArrowDown"]},
-    "02_triplet_mining": {"mode": ["ArrowDown"], "boundary": ["ArrowRight", "ArrowUp", "ArrowLeft"]},
+    "02_triplet_mining": {
+        "mode": ["ArrowUp", "ArrowDown"],
+        "boundary": ["ArrowRight", "ArrowUp", "ArrowLeft"],
+    },
     "03_alternating_training": {"moment": ["Home", "ArrowRight", "PageUp"]},
     "04_evaluation": {"method": ["ArrowDown", "ArrowUp", "c"], "N": ["ArrowLeft", "ArrowRight"]},
     "09_which_rows_to_label": {"choice": ["ArrowDown"], "labels": ["ArrowRight", "ArrowRight", "ArrowLeft"]},
