@@ -22,7 +22,6 @@ function makeControl({ name, kind, values }) {
 
 function render({ model, el }) {
   el.classList.add("dmls2r-explorer");
-  el.setAttribute("data-lm-suppress-shortcuts", ""); // else JupyterLab takes keys, and moves to another cell
   const form = el.appendChild(document.createElement("div"));
   const image = el.appendChild(document.createElement("img"));
   const sentence = el.appendChild(document.createElement("p"));
@@ -32,6 +31,8 @@ function render({ model, el }) {
   for (const made of model.get("controls")) {
     const control = (controls[made.name] = makeControl(made));
     form.append(control.row);
+    // else JupyterLab takes keys and moves to another cell; it asks what has the focus, not what is around it
+    control.input.setAttribute("data-lm-suppress-shortcuts", "");
     control.input.addEventListener("input", () => {
       control.show(Number(control.input.value));
       model.set("places", { ...model.get("places"), [made.name]: Number(control.input.value) });

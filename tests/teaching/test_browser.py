@@ -26,7 +26,7 @@ SEEN = ROOT / "results" / "browser"
 EXPLORERS = {  # what moves in a notebook: controls, and keys that change them
     "01_pairwise_modeling": {"N": ["ArrowLeft", "ArrowDown"]},
     "02_triplet_mining": {
-        "mode": ["ArrowUp", "ArrowDown"],
+        "mode": ["ArrowDown", "ArrowUp"],
         "boundary": ["ArrowRight", "ArrowUp", "ArrowLeft"],
     },
     "03_alternating_training": {"moment": ["Home", "ArrowRight", "PageUp"]},
