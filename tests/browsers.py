@@ -1,13 +1,16 @@
-"""The browser that is there, for tests that look at pages."""
+"""The browser that is there and the script of axe, for tests that look at pages."""
 
 import contextlib
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
+import axe_playwright_python
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+AXE = next(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js")).read_text()
 
 
 @contextlib.contextmanager

@@ -10,16 +10,14 @@ import threading
 from pathlib import Path
 from urllib.parse import unquote
 
-import axe_playwright_python
 import pytest
 import yaml
-from browsers import open_browser
+from browsers import AXE, open_browser
 from bs4 import BeautifulSoup
 from notebook_runs import PATHS
 from playwright.sync_api import expect
 
 ROOT = Path(__file__).parents[1]
-AXE = next(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js")).read_text()
 
 pytestmark = pytest.mark.slow
 

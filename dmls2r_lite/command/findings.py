@@ -21,8 +21,8 @@ SENTENCES = {  # by the notebook's number; what stands in braces is a result or 
     "{step_2_change_of_prediction}; a placebo changes them by {placebo_change_of_prediction}.",
     "04": "Did step 2 help? Verdict: {verdict}. DML-S2R errs by {mae_dml_s2r} on average (in {unit}), step "
     "1 alone by {mae_step_1}, the best plain model, {best_plain_model}, by {mae_best_plain}.",
-    "05": "We recommend {recommended}. Expect an absolute error of {expected_error} ± {standard_error} (in "
-    "{unit}) from {method}. The best of the plain models is {best_plain_model}.",
+    "05": "We recommend {recommended}. Expect an absolute error of {error_with_margin} (in {unit}) "
+    "from {method}. The best of the plain models is {best_plain_model}.",
     "06": "With unlabeled samples the error changes by {coreg_difference} for COREG and by "
     "{mssr_difference} for MSSR (in {unit}).",
     "07": "In the trials that come with the package step 2 helped in {cells_helped} of 12 cells and hurt in"
@@ -59,8 +59,7 @@ def describe(notebook: str, results: Mapping[str, Any], unit: str) -> str:
     """
     values = {name: format_number(value) for name, value in results.items()}
     if {"expected_error", "standard_error"} <= results.keys():
-        both = write_number(results["expected_error"], results["standard_error"])
-        values["expected_error"], values["standard_error"] = both.split(" ± ")
+        values["error_with_margin"] = write_number(results["expected_error"], results["standard_error"])
     for name in values:
         if name.startswith("coverage"):
             values[name] = f"{results[name]:.0%}".replace("%", " %")

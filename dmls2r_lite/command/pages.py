@@ -164,7 +164,7 @@ def to_html(
     pictures: list[str] = []
     summary: list[str] = []
     for index, cell in enumerate(nb.cells):
-        comes_first = is_report and any(_is_summary(cell) for cell in nb.cells[index : index + 2])
+        comes_first = is_report and any(_has_tag(cell, "summary") for cell in nb.cells[index : index + 2])
         texts = summary if comes_first else parts
         if cell.cell_type == "markdown":
             if is_report and cell.source.startswith(CAPTION):
@@ -173,7 +173,7 @@ def to_html(
             texts.append(markdown_to_html(cell.source, renderer))
             sections += renderer.sections
         elif cell.cell_type == "code":
-            is_open = "hand-built" in cell.metadata.get("tags", []) and not is_report
+            is_open = _has_tag(cell, "hand-built") and not is_report
             parts.append(_code(cell.source, is_open))
             for output in cell.outputs:
                 if "image/png" in output.get("data", {}):
@@ -205,8 +205,8 @@ def to_html(
     )
 
 
-def _is_summary(cell: nbformat.NotebookNode) -> bool:
-    return "summary" in cell.metadata.get("tags", [])
+def _has_tag(cell: nbformat.NotebookNode, tag: str) -> bool:
+    return tag in cell.metadata.get("tags", [])
 
 
 def _code(source: str, is_open: bool) -> str:
@@ -355,7 +355,7 @@ def is_ours(path: Path) -> bool:
 def key_figure(nb: nbformat.NotebookNode) -> tuple[str, str] | None:
     """PNG in base64 and text of the figure that stands for a notebook."""
     for index, cell in enumerate(nb.cells):
-        if "key-figure" in cell.metadata.get("tags", []):
+        if _has_tag(cell, "key-figure"):
             for output in cell.get("outputs", []):
                 if "image/png" in output.get("data", {}):
                     png = output.data["image/png"].replace("\n", "")

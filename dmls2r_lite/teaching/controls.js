@@ -34,7 +34,6 @@ function render({ model, el }) {
     // else JupyterLab takes keys and moves to another cell; it asks what has the focus, not what is around it
     control.input.setAttribute("data-lm-suppress-shortcuts", "");
     control.input.addEventListener("input", () => {
-      control.show(Number(control.input.value));
       model.set("places", { ...model.get("places"), [made.name]: Number(control.input.value) });
       model.save_changes();
     });

@@ -11,6 +11,7 @@ import builtins
 import contextlib
 import copy
 import io
+import itertools
 import math
 import os
 import pickle
@@ -257,7 +258,7 @@ class Worker(Peer):
         super().__init__(incoming, outgoing)
         self._shell = InteractiveShell.instance(colors="nocolor")
         self._graphs: dict[int, tuple[torch.Tensor, list[torch.Tensor]]] = {}
-        self._n_graphs = 0
+        self._numbers = itertools.count()  # of graphs
 
     def handle(self, kind: str, *content: Any) -> Any:
         """The value of a request of the tests."""
@@ -296,9 +297,8 @@ class Worker(Peer):
         same = [place for place, value in enumerate(given) if value is result and value is not None]
         graph = None
         if isinstance(result, torch.Tensor) and result.requires_grad:
-            graph = self._n_graphs
+            graph = next(self._numbers)
             self._graphs[graph] = (result, [given[place] for place in places])
-            self._n_graphs += 1
         packed = ("argument", same[0]) if same else self.pack(result)
         return packed, graph, None if now == state else now
 

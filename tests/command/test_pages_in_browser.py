@@ -6,12 +6,11 @@ import shutil
 from pathlib import Path
 from urllib.parse import unquote
 
-import axe_playwright_python
 import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-from browsers import open_browser
+from browsers import AXE, open_browser
 from bs4 import BeautifulSoup
 from click.testing import CliRunner
 from notebook_runs import PATHS
@@ -23,7 +22,6 @@ from dmls2r_lite.study.benchmark import shipped_trials
 
 ROOT = Path(__file__).parents[2]
 SEEN = ROOT / "results" / "browser"
-AXE = next(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js")).read_text()
 LOOKS = [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)]
 OF_TEXTS = """() => {
   const main = document.querySelector("main").cloneNode(true);

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises, as students give them: at least three for each set.
+"""Wrong answers to the exercises, as students give them: several for each task.
 
 Each is (cell of the answer, its wrong code, words of the feedback that a student sees at once). Without such
 words the visible checks pass, and only the hidden tests catch it.

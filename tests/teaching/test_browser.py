@@ -14,10 +14,9 @@ import time
 import urllib.request
 from pathlib import Path
 
-import axe_playwright_python
 import nbformat
 import pytest
-from browsers import open_browser
+from browsers import AXE, open_browser
 from notebook_runs import PATHS
 from playwright.sync_api import expect
 
@@ -33,7 +32,6 @@ EXPLORERS = {  # what moves in a notebook: controls, and keys that change them
     "04_evaluation": {"method": ["ArrowDown", "ArrowUp", "c"], "N": ["ArrowLeft", "ArrowRight"]},
     "09_which_rows_to_label": {"choice": ["ArrowDown"], "labels": ["ArrowRight", "ArrowRight", "ArrowLeft"]},
 }
-AXE = next(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js")).read_text()
 HEIGHT = 900  # of a small screen, which holds an explorer with all its controls
 FASTER = {  # parameters in place of the defaults, which nbval runs
     "01_pairwise_modeling": ("n_epochs: int = 30", "n_epochs: int = 5"),

@@ -173,6 +173,12 @@ def test_a_set_for_each_chapter():
     assert all(path.stem == path.parent.name for path in SOURCES)
 
 
+def points_of(nb):
+    """Those of nbgrader, task by task."""
+    marks = [cell.metadata.get("nbgrader", {}) for cell in nb.cells]
+    return [mark["points"] for mark in marks if mark.get("grade")]
+
+
 @each_source
 def test_form(path):
     nb = read(path)
@@ -190,7 +196,7 @@ def test_form(path):
     answers = [cell for cell in cells.values() if cell.metadata.nbgrader.solution]
     assert len(tests) == len(answers) == n_tasks
     words = ("", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight")
-    points = [cell.metadata.nbgrader.points for cell in tests]
+    points = points_of(nb)
     assert f"{words[n_tasks]} tasks, {sum(points)} points, about " in " ".join(texts[0].split())
     assert "**Trains** " in texts[0]
     minutes = len(" ".join(texts).split()) / 200 + sum({1: 5, 2: 7}.get(n, 8) for n in points)
@@ -220,8 +226,7 @@ def test_solutions_solve(path):
     failed, lines = run(read(path))
     assert failed == []
     assert not [line for line in lines if line.startswith(("✗", "○"))]
-    marks = [cell.metadata.get("nbgrader", {}) for cell in read(path).cells]
-    points = [mark["points"] for mark in marks if mark.get("grade")]
+    points = points_of(read(path))
     of_all = f"{sum(points)} of {sum(points)} points, {len(points)} of {len(points)} tasks solved"
     assert lines[-1] == of_all
 
@@ -230,9 +235,7 @@ def test_solutions_solve(path):
 def test_points_shown_are_those_of_nbgrader(path, monkeypatch, capsys):
     """Task by task, from the last cell's own line."""
     nb = read(path)
-    points = [
-        cell.metadata.nbgrader.points for cell in nb.cells if cell.metadata.get("nbgrader", {}).get("grade")
-    ]
+    points = points_of(nb)
     for number, n in enumerate(points, start=1):
         monkeypatch.setattr(checks, "_problems", {f"{number}: it": None})
         exec(nb.cells[-1].source, {"show_progress": show_progress})
@@ -251,8 +254,7 @@ def test_release_runs_to_its_end_and_says_what_is_open(path):
     assert failed == []
     assert [line for line in lines if line.startswith("✓")] == []
     numbers = ", ".join(str(number) for number in range(1, n_tasks + 1))
-    points = sum(cell.metadata.get("nbgrader", {}).get("points", 0) for cell in nb.cells)
-    nothing = f"0 of {points} points, 0 of {n_tasks} tasks solved"
+    nothing = f"0 of {sum(points_of(nb))} points, 0 of {n_tasks} tasks solved"
     assert lines[-2:] == [nothing, f"not solved yet: {numbers}"]
 
 
