@@ -27,13 +27,18 @@ def modules() -> list[str]:
     return [name for name in names if not name.endswith("__init__")]
 
 
-def adapt(text: str, place: Path, terms: set[str]) -> str:
+def terms_of(glossary: str) -> dict[str, str]:
+    """Terms by what links to them name: an id of their own, else their words with hyphens between."""
+    headings = re.findall(r'^### (?:<a id="(.+?)"></a>)?(.+)$', glossary, flags=re.M)
+    return {anchor or term.replace(" ", "-"): term for anchor, term in headings}
+
+
+def adapt(text: str, place: Path, terms: dict[str, str]) -> str:
     """Markdown of the repository as MyST: links to terms and modules, and none to what the site has not."""
 
     def to_term(link: re.Match[str]) -> str:
-        term = link[2].replace("-", " ")
         words = markdown_to_text(link[1])
-        return f"{{term}}`{words} <{term}>`" if term in terms else link[0]
+        return f"{{term}}`{words} <{terms[link[2]]}>`" if link[2] in terms else link[0]
 
     def to_page(link: re.Match[str]) -> str:
         words, url = link[1], link[2]
@@ -55,12 +60,12 @@ def adapt(text: str, place: Path, terms: set[str]) -> str:
     return re.sub(r"(?<!!)\[([^\]]+)\]\(([^()\s]+)\)", to_page, text)
 
 
-def make_glossary(text: str, terms: set[str], place: Path) -> str:
+def make_glossary(text: str, terms: dict[str, str], place: Path) -> str:
     """The terms as a glossary of Sphinx."""
 
     def entries(section: re.Match[str]) -> str:
         lines = []
-        parts = re.findall(r"^### (.+?)\n+(.+?)\s*(?=^### |\Z)", section[0], flags=re.M | re.S)
+        parts = re.findall(r"^### (?:<.+>)?(.+?)\n+(.+?)\s*(?=^### |\Z)", section[0], flags=re.M | re.S)
         for heading, body in parts:
             lines += [heading, *(f"  {line}".rstrip() for line in body.splitlines()), ""]
         return "```{glossary}\n" + "\n".join(lines) + "```\n\n"
@@ -68,7 +73,7 @@ def make_glossary(text: str, terms: set[str], place: Path) -> str:
     return re.sub(r"^### .+?(?=^## )", entries, adapt(text, place, terms), flags=re.M | re.S)
 
 
-def copy_notebook(path: Path, target: Path, terms: set[str]) -> None:
+def copy_notebook(path: Path, target: Path, terms: dict[str, str]) -> None:
     """Alternative texts where myst-nb looks for them, hidden code folded, links adapted."""
     nb = nbformat.read(path, as_version=4)
     for index, cell in enumerate(nb.cells):
@@ -99,7 +104,7 @@ def assemble(folder: Path) -> None:
     """Write the sources of the site into a folder, which lies as the repository does."""
     notebooks, exercises = ROOT / "notebooks", ROOT / "notebooks" / "exercises"
     glossary = notebooks / "GLOSSARY.md"
-    terms = set(re.findall(r"^### (.+)$", glossary.read_text(), flags=re.M))
+    terms = terms_of(glossary.read_text())
     texts = [ROOT / name for name in TEXTS if name.endswith(".md")]
     lessons, sets = sorted(notebooks.glob("[0-9]*.ipynb")), sorted(exercises.glob("[0-9]*.ipynb"))
     for path in [*texts, *(ROOT / "docs").glob("*.md"), *exercises.glob("*.md")]:

@@ -183,9 +183,9 @@ def texts():
 
 
 def anchors(path):
-    """What a link into a Markdown file may name: its headings, as GitHub and JupyterLab do."""
-    headings = re.findall(r"^#+ (.+)$", path.read_text(), flags=re.M)
-    return {heading.replace(" ", "-") for heading in headings}
+    """What a link into a Markdown file may name: its headings, as GitHub and JupyterLab do, or their ids."""
+    headings = re.findall(r'^#+ (?:<a id="(.+)"></a>)?(.+)$', path.read_text(), flags=re.M)
+    return {own or heading.replace(" ", "-") for own, heading in headings}
 
 
 def test_links_lead_somewhere():
@@ -204,9 +204,12 @@ def test_links_lead_somewhere():
 
 
 def test_terms_of_the_glossary_are_linked_where_they_first_appear():
-    terms = re.findall(r"^### (.+)$", (ROOT / "notebooks" / "GLOSSARY.md").read_text(), flags=re.M)
+    glossary = (ROOT / "notebooks" / "GLOSSARY.md").read_text()
+    headings = re.findall(r'^### (?:<a id="(.+)"></a>)?(.+)$', glossary, flags=re.M)
+    terms = [term.casefold() for _, term in headings]
     assert terms == sorted(terms)
     assert len(terms) > 80
+    assert [term for own, term in headings if not own and re.search("[^a-z -]", term)] == []
     linked = [
         anchor
         for path, text in texts()
@@ -214,7 +217,7 @@ def test_terms_of_the_glossary_are_linked_where_they_first_appear():
         for anchor in re.findall(r"\(GLOSSARY\.md#(\S+?)\)", text)
     ]
     assert len(linked) == len(set(linked))  # once in the course
-    assert len({term.replace(" ", "-") for term in terms} - set(linked)) <= 2
+    assert len({own or term.replace(" ", "-") for own, term in headings} - set(linked)) <= 2
 
 
 def test_headings_of_texts_are_in_order():

@@ -93,6 +93,7 @@ def test_glossary_is_linked_both_ways(pages):
     assert len([a for a in glossary.select("dl.glossary a") if "_" in a.get("href", "")]) > 80
     (mining,) = (page for path, page in pages.items() if path.stem == "02_triplet_mining")
     assert mining.select("a[href='GLOSSARY.html#term-ranked-list-loss']")
+    assert {"CV+", "DML-S2R", "k-means"} <= {term.contents[0].strip() for term in terms}
 
 
 @contextlib.contextmanager

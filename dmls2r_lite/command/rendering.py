@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from html import escape, unescape
 from posixpath import normpath
 
-from bs4 import BeautifulSoup, Comment
+from bs4 import BeautifulSoup, Comment, Tag
 from math_core import LatexError, LatexToMathML
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from pygments import highlight
@@ -14,8 +15,14 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 OF_TABLES = {"table": (), "thead": (), "tbody": (), "tr": (), "th": ("colspan", "rowspan"), "td": ()}
+OWN_ID = re.compile(r"&lt;a id=&quot;([a-z0-9-]+)&quot;&gt;&lt;/a&gt;")  # at the beginning of a heading
 FOLDING = re.compile(r"(</?(?:details|summary)>)")  # the only HTML that a text may hold
 EXTERNAL = re.compile(r"[a-z]+:", re.IGNORECASE)
+NUMBER = re.compile(
+    r"[-+−–]?(± )?\d[\d.,]*(e[-+]\d+)?( ?%| ± \d[\d.,]*(e[-+]\d+)?( \(\d+\))?| [▼●▲]| of \d+)?"
+)
+UNKNOWN = ("", "–", "NaN", "nan", "None")  # in a column of numbers as well
+LONG_TEXT = 40  # characters, from which on a column keeps a width to be read in
 SCROLLS = '<div class="scrolls" tabindex="0" role="group" aria-label="{}">{}</div>\n'
 _latex = LatexToMathML(fancy_error=False)
 
@@ -70,9 +77,11 @@ class PageRenderer(IPythonRenderer):
         return self.inline_html(html) + "\n"
 
     def heading(self, text: str, level: int, **attrs: object) -> str:
-        """Give each an id, as JupyterLab does."""
+        """Give each an id: its own, or what JupyterLab makes of its words."""
+        own = OWN_ID.match(text)
+        text = text[own.end() :] if own else text
         plain = re.sub(r"<[^>]+>", "", text)
-        anchor = unescape(plain).replace(" ", "-")
+        anchor = own[1] if own else unescape(plain).replace(" ", "-")
         if anchor in self.anchors:  # an id is unique in a page
             return f"<h{level}>{text}</h{level}>\n"
         self.anchors.add(anchor)
@@ -94,7 +103,9 @@ class PageRenderer(IPythonRenderer):
 
     def table(self, text: str) -> str:
         """Let a wide one be scrolled."""
-        return SCROLLS.format("Table", f"<table>\n{text}</table>")
+        soup = BeautifulSoup(f"<table>\n{text}</table>", "html.parser")
+        _mark_columns(soup)
+        return SCROLLS.format("Table", soup)
 
     def table_cell(self, text: str, align: str | None = None, head: bool = False) -> str:
         """Numbers, and what else is aligned to the right, get a class."""
@@ -136,14 +147,35 @@ def table_to_html(html: str, label: str = "Table") -> str:
                 tag["scope"] = "col" if tag.find_parent("thead") else "row"
             else:
                 tag.name = "td"
-        elif tag.name == "td" and is_number(tag.get_text(strip=True)):
-            tag["class"] = "number"
-    return "".join(SCROLLS.format(escape(label), table) for table in soup.find_all("table", recursive=False))
+    tables = soup.find_all("table", recursive=False)
+    for table in tables:
+        _mark_columns(table)
+    return "".join(SCROLLS.format(escape(label), table) for table in tables)
 
 
-def is_number(text: str) -> bool:
-    """Whether a text is set to the right in a table."""
-    return bool(re.fullmatch(r"[-+−–]?\d[\d.,]*(e[-+]\d+)?( ?%| ± [\d.]+( \(\d+\))?| [▼●▲]| of \d+)?", text))
+def _mark_columns(table: Tag) -> None:
+    """Columns of numbers, with their headings, and columns of long texts get a class."""
+    columns: dict[int, list[Tag]] = defaultdict(list)  # counted from the right: rows are named at the left
+    for row in table.find_all("tr"):
+        cells = row.find_all(["th", "td"])
+        if not any(cell.get("colspan") for cell in cells):
+            for place, cell in enumerate(reversed(cells)):
+                columns[place].append(cell)
+    for column in columns.values():
+        texts = [
+            cell.get_text(strip=True)
+            for cell in column
+            if cell.name == "td" and not cell.find_parent("thead")
+        ]
+        known = [text for text in texts if text not in UNKNOWN]
+        if known and all(map(NUMBER.fullmatch, known)):
+            style = "number"
+        elif max(map(len, texts), default=0) > LONG_TEXT:
+            style = "text"
+        else:
+            continue
+        for cell in column:
+            cell["class"] = style
 
 
 def code_to_html(code: str) -> str:
