@@ -37,6 +37,23 @@ SENTENCES = {  # by the notebook's number; what stands in braces is a result or 
     "itself on rows with shuffled columns a loss gains {most_beyond_shuffled_percent} % at the most. "
     "Choosing the rows to label changes the error of DML-S2R by {chosen_rows_change_percent} %.",
 }
+FAR_TARGETS = (
+    "First look at a known target far beyond the others: {}. Until it is right, no error here means much. "
+)
+COMPARED = {  # a dataset beside others: by the notebook's number and the result
+    ("00", "median_guess_mae"): "error of the median of the labels",
+    ("04", "best_plain_model"): "best plain model",
+    ("04", "mae_best_plain"): "error of the best plain model",
+    ("04", "mae_step_1"): "error of step 1 alone",
+    ("04", "mae_dml_s2r"): "error of DML-S2R",
+    ("04", "verdict"): "did step 2 help?",
+    ("05", "recommended"): "model that we recommend",
+    ("05", "error_with_margin"): "error to expect of the predictions written",
+    ("06", "coreg_difference"): "change of the error by unlabeled samples, COREG",
+    ("06", "mssr_difference"): "change of the error by unlabeled samples, MSSR",
+    ("09", "verdict"): "did choosing the rows to label help?",
+    ("10", "coverage_80_extra_trees"): "targets within 80 % intervals",
+}
 
 
 def describe(notebook: str, results: Mapping[str, Any], unit: str) -> str:
@@ -56,6 +73,16 @@ def describe(notebook: str, results: Mapping[str, Any], unit: str) -> str:
     str
         A sentence or three, empty for a notebook that is not one of the course.
     """
+    values = write_values(results)
+    try:
+        text = SENTENCES[notebook[:2]].format_map(values | {"unit": unit})
+    except (KeyError, ValueError):
+        return ""
+    return (FAR_TARGETS.format(values["far_targets"]) if values.get("far_targets") else "") + text
+
+
+def write_values(results: Mapping[str, Any]) -> dict[str, str]:
+    """The results as they are read, and what two of them make together."""
     values = {
         name: write_number(value, sign=name.endswith("difference"))
         if isinstance(value, float)
@@ -69,11 +96,7 @@ def describe(notebook: str, results: Mapping[str, Any], unit: str) -> str:
             values[name] = f"{results[name]:.0%}".replace("%", " %")
         elif name.endswith("percent"):
             values[name] = f"{results[name]:g}"
-    try:
-        text = SENTENCES[notebook[:2]].format_map(values | {"unit": unit})
-    except (KeyError, ValueError):
-        return ""
-    return text
+    return values
 
 
 def unit_of(target: str) -> str:

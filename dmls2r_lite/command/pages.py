@@ -17,8 +17,9 @@ from jinja2 import Environment, PackageLoader
 from nbconvert.filters import strip_ansi
 
 from ..teaching.notebook import RESULTS_MIME
-from .findings import describe, unit_of
+from .findings import COMPARED, describe, unit_of, write_values
 from .rendering import (
+    SCROLLS,
     PageRenderer,
     code_to_html,
     linked_pages,
@@ -212,7 +213,8 @@ def _has_tag(cell: nbformat.NotebookNode, tag: str) -> bool:
 
 def _code(source: str, is_open: bool) -> str:
     functions = re.findall(r"^(?:def|class) (\w+)", source, flags=re.M)
-    what = f": {', '.join(functions)}" if functions else f", {len(source.splitlines())} lines"
+    n_lines = len(source.splitlines())
+    what = f": {', '.join(functions)}" if functions else f", {n_lines} line{'s' * (n_lines != 1)}"
     opened = " open" if is_open else ""
     summary = f"<summary>Code{escape(what)}</summary>"
     return f'<details class="folded"{opened}>{summary}{code_to_html(source)}</details>'
@@ -222,7 +224,8 @@ def _figure(output: nbformat.NotebookNode, caption: str, with_caption: bool) -> 
     below = f"<figcaption>Figure: {escape(caption)}</figcaption>" if with_caption and caption else ""
     png = output.data["image/png"].replace("\n", "")
     alt = escape(caption or NO_CAPTION)
-    return f'<figure><img src="data:image/png;base64,{png}" alt="{alt}">{below}</figure>'
+    image = SCROLLS.format("Figure", f'<img src="data:image/png;base64,{png}" alt="{alt}">')
+    return f"<figure>{image}{below}</figure>"
 
 
 def _output(output: nbformat.NotebookNode, anchors: set[str]) -> str:
@@ -316,10 +319,18 @@ def make_index(output_dir: Path) -> str:
         record = read_record(path)
         if record is not None:
             runs.append(record | _seen(record, path.parent))
-    keys = {(name, key): None for run in runs for name, e in run["notebooks"].items() for key in e["results"]}
+    found = [
+        {
+            (name[:2], key): value
+            for name, entry in run["notebooks"].items()
+            for key, value in write_values(entry["results"]).items()
+        }
+        for run in runs
+    ]
     comparison = [
-        (name, key, [run["notebooks"].get(name, {}).get("results", {}).get(key, "–") for run in runs])
-        for name, key in sorted(keys, key=lambda pair: pair[0])
+        (number, words, [values.get((number, key), "–") for values in found])
+        for (number, key), words in COMPARED.items()
+        if any((number, key) in values for values in found)
     ]
     return ENVIRONMENT.get_template("index.html.jinja").render(
         title=INDEX_TITLE, runs=runs, comparison=comparison
@@ -364,4 +375,4 @@ def key_figure(nb: nbformat.NotebookNode) -> tuple[str, str] | None:
     return None
 
 
-ENVIRONMENT.filters |= {"value": format_value, "values": format_results}
+ENVIRONMENT.filters["values"] = format_results

@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from notebook_runs import PATHS, each_notebook
 
-from dmls2r_lite.command.findings import describe, unit_of
+from dmls2r_lite.command.findings import COMPARED, describe, unit_of, write_values
 from dmls2r_lite.command.pages import (
     NO_CAPTION,
     collect_results,
@@ -122,10 +122,52 @@ class TestForeign:
         assert (
             parse(table_to_html(html)).table
             == parse(
-                "<table><thead><tr><td></td><th scope='col'>a</th></tr></thead>"
+                "<table><thead><tr><td></td><th class='number' scope='col'>a</th></tr></thead>"
                 "<tbody><tr><th scope='row'>b</th><td class='number'>-1.5</td></tr></tbody></table>"
             ).table
         )
+
+    @pytest.mark.parametrize(
+        ("texts", "style"),
+        [
+            (["1", "-2.5e-07", "", "NaN"], "number"),
+            (["12,345", "3 ± 10,000", "± 0.9", "–"], "number"),
+            (["4.8 ± 0.1 (20)", "7 of 12", "0.3 ▼", "88 %"], "number"),
+            (["1", "cannot tell"], None),
+            (["", "NaN"], None),
+            (["1", "a text that nobody reads in a column of one word"], "text"),
+        ],
+    )
+    def test_a_column_has_one_look(self, texts, style):
+        rows = "".join(f"<tr><th>r</th><td>{text}</td></tr>" for text in texts)
+        html = f"<thead><tr><th></th><th>a</th></tr></thead><tbody>{rows}</tbody>"
+        markdown = "| | a |\n| --- | --- |\n" + "\n".join(f"| *r* | {text} |" for text in texts)
+        for page in (table_to_html(f"<table>{html}</table>"), markdown_to_html(markdown)):
+            column = [row.find_all(["th", "td"])[1] for row in parse(page).find_all("tr")]
+            assert len(column) == 1 + len(texts)
+            assert {" ".join(cell.get("class", [])) or None for cell in column} == {style}
+
+    def test_columns_below_a_heading_of_several(self):
+        html = "<tr><td></td><th colspan='2'>a</th></tr><tr><td></td><th>b</th><th>c</th></tr>"
+        rows = "<tr><th rowspan='2'>r</th><td>1</td><td>x</td></tr><tr><td>2</td><td>y</td></tr>"
+        html = f"<thead>{html}</thead>{rows}"
+        marked = parse(table_to_html(f"<table>{html}</table>")).find_all(class_="number")
+        assert [cell.text for cell in marked] == ["b", "1", "2"]
+
+
+class TestHeadings:
+    def test_ids(self):
+        html = markdown_to_html('# My *A*\n\n## <a id="cv-plus"></a>CV+\n\n## <a id="x" href="y"></a>B')
+        ids = {heading.text: heading["id"] for heading in parse(html).find_all(["h1", "h2"])}
+        assert ids.pop("My A") == "My-A"
+        assert ids.pop("CV+") == "cv-plus"
+        assert [text.startswith("<a") for text in ids] == [True]  # any other HTML is shown as it is
+
+    def test_of_the_glossary(self):
+        page = page_of(NOTEBOOKS / "GLOSSARY.md")
+        assert page.find(id="dml-s2r").text == "DML-S2R"
+        assert page.find(id="k-means").text == "k-means"
+        assert "<a" not in page.main.text
 
 
 class TestPage:
@@ -158,6 +200,11 @@ class TestPage:
         n_built = PATHS[1].read_text().count('"hand-built"')
         assert len(opened) == n_built > 0
         assert all(text.startswith("Code: ") for text in opened)
+
+    def test_one_line_of_code_is_singular(self):
+        cells = [new_code_cell("a"), new_code_cell("a\nb")]
+        folds = parse(to_html(new_notebook(cells=cells), "x")).find_all("summary")
+        assert [fold.text for fold in folds] == ["Code, 1 line", "Code, 2 lines"]
 
     def test_report_begins_with_findings_and_pictures(self):
         page = page_of(PATHS[5])
@@ -239,6 +286,27 @@ class TestFindings:
         )
         assert describe("06_baselines", {"coreg_difference": 1.0}, "K") == ""
         assert describe("my_own", results, "K") == ""
+
+    def test_targets_far_beyond_the_others_come_first(self):
+        results = {"recommended": "ridge", "method": "ridge", "expected_error": 2.0, "standard_error": 0.5,
+                   "best_plain_model": "ridge"}  # fmt: skip
+        text = describe("05_your_own_data", results, "K")
+        assert text == describe("05_your_own_data", results | {"far_targets": ""}, "K")
+        assert describe(
+            "05_your_own_data", results | {"far_targets": "strength = 350,000 in row 34"}, "K"
+        ) == (
+            "First look at a known target far beyond the others: strength = 350,000 in row 34. "
+            "Until it is right, no error here means much. " + text
+        )
+
+    def test_what_datasets_are_compared_by_is_there(self):
+        """If this fails: a notebook's results have other names than the table of the index."""
+        values = {
+            (path.stem[:2], name)
+            for path in PATHS
+            for name in write_values(collect_results(nbformat.read(path, as_version=4)))
+        }
+        assert COMPARED.keys() <= values
 
     def test_large_numbers_are_rounded(self):
         text = describe("06_baselines", {"coreg_difference": 4381.2, "mssr_difference": -123456.7}, "EUR")

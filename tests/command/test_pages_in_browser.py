@@ -96,6 +96,22 @@ def test_no_raw_formula_and_no_wide_page(course, look):
         page.context.close()
 
 
+def test_on_a_phone(course, look):
+    page = look(course / "boston" / "02_triplet_mining.html", width=390)
+    figure = page.locator("figure").first
+    assert figure.locator("img").bounding_box()["width"] == 640  # its text can be read
+    assert figure.locator(".scrolls").bounding_box()["width"] <= 390
+    page = look(course / "boston" / "GLOSSARY.html", width=390)
+    meaning = page.locator("th", has_text="meaning").bounding_box()
+    assert meaning["width"] > 200
+    assert meaning["x"] + meaning["width"] < 390
+    page = look(course / "index.html", width=390)
+    assert page.locator(".bar").bounding_box()["height"] < 60  # one line, however many datasets
+    page = look(course / "boston" / "01_pairwise_modeling.html")
+    with_formula = "[...document.querySelectorAll('li:has(math)')].map(li => getComputedStyle(li).overflowX)"
+    assert set(page.evaluate(with_formula)) == {"visible"}  # else it loses its number
+
+
 def test_links_within(course, look):
     ids = {}
     for path in course.rglob("*.html"):
