@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import floor, log10
 from typing import Any
 
 from ..teaching.notebook import write_number
@@ -21,8 +20,8 @@ SENTENCES = {  # by the notebook's number; what stands in braces is a result or 
     "{step_2_change_of_prediction}; a placebo changes them by {placebo_change_of_prediction}.",
     "04": "Did step 2 help? Verdict: {verdict}. DML-S2R errs by {mae_dml_s2r} on average (in {unit}), step "
     "1 alone by {mae_step_1}, the best plain model, {best_plain_model}, by {mae_best_plain}.",
-    "05": "We recommend {recommended}. Expect an absolute error of {error_with_margin} (in {unit}) "
-    "from {method}. The best of the plain models is {best_plain_model}.",
+    "05": "We recommend {recommended}. The predictions written are by {method}: expect an absolute error of "
+    "{error_with_margin} (in {unit}). The best of the plain models is {best_plain_model}.",
     "06": "With unlabeled samples the error changes by {coreg_difference} for COREG and by "
     "{mssr_difference} for MSSR (in {unit}).",
     "07": "In the trials that come with the package step 2 helped in {cells_helped} of 12 cells and hurt in"
@@ -57,14 +56,17 @@ def describe(notebook: str, results: Mapping[str, Any], unit: str) -> str:
     str
         A sentence or three, empty for a notebook that is not one of the course.
     """
-    values = {name: format_number(value) for name, value in results.items()}
+    values = {
+        name: write_number(value, sign=name.endswith("difference"))
+        if isinstance(value, float)
+        else str(value)
+        for name, value in results.items()
+    }
     if {"expected_error", "standard_error"} <= results.keys():
         values["error_with_margin"] = write_number(results["expected_error"], results["standard_error"])
     for name in values:
         if name.startswith("coverage"):
             values[name] = f"{results[name]:.0%}".replace("%", " %")
-        elif name.endswith("difference"):
-            values[name] = ("+" if results[name] > 0 else "") + values[name]
     try:
         text = SENTENCES[notebook[:2]].format_map(values | {"unit": unit})
     except (KeyError, ValueError):
@@ -76,13 +78,3 @@ def unit_of(target: str) -> str:
     """The unit in a target's label, such as "price [1000 USD]"; without one, what to say in its place."""
     _, found, unit = target.removesuffix("]").rpartition(" [")
     return unit if found else f"units of {target}" if target else "units of the target"
-
-
-def format_number(value: Any, digits: int = 3) -> str:
-    """A number with three digits or all before the point, without an exponent where it can be read."""
-    if not isinstance(value, float) or value == 0:
-        return str(value)
-    size = abs(value)
-    if not 1e-4 <= size < 1e9:
-        return f"{value:.{digits}g}"
-    return f"{value:.{max(digits - 1 - floor(log10(size)), 0)}f}"

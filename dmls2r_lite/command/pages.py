@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader
 from nbconvert.filters import strip_ansi
 
 from ..teaching.notebook import RESULTS_MIME
-from .findings import describe, format_number, unit_of
+from .findings import describe, unit_of
 from .rendering import (
     PageRenderer,
     code_to_html,
@@ -62,8 +62,9 @@ def format_results(results: dict[str, Any], at_most: int | None = None) -> str:
 
 def format_value(value: Any) -> str:
     """A float with four digits, anything else as it is."""
-    text = f"{value:.4g}" if isinstance(value, float) else str(value)
-    return format_number(value, 4) if "e" in text else text
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
 
 
 def align(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -143,7 +143,8 @@ def run_newer_losses(
             loaded[cell[0]], cell[1], known[cell[1]], cell[2], cell[3], of_cell
         ),
         n_jobs,
-        cost=lambda cell: cell[3] * (7 if cell[1].endswith((f"x {N_PEERS}", STOPPED)) else 1),  # networks
+        # about as many networks as the cell trains
+        cost=lambda cell: cell[3] * (N_PEERS if cell[1].endswith((f"x {N_PEERS}", STOPPED)) else 1),
     )
 
 

@@ -10,8 +10,15 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from notebook_runs import PATHS, each_notebook
 
-from dmls2r_lite.command.findings import describe, format_number, unit_of
-from dmls2r_lite.command.pages import NO_CAPTION, collect_results, link_pages, text_to_html, to_html
+from dmls2r_lite.command.findings import describe, unit_of
+from dmls2r_lite.command.pages import (
+    NO_CAPTION,
+    collect_results,
+    format_value,
+    link_pages,
+    text_to_html,
+    to_html,
+)
 from dmls2r_lite.command.rendering import (
     linked_pages,
     markdown_to_html,
@@ -233,13 +240,17 @@ class TestFindings:
         assert describe("06_baselines", {"coreg_difference": 1.0}, "K") == ""
         assert describe("my_own", results, "K") == ""
 
+    def test_large_numbers_are_rounded(self):
+        text = describe("06_baselines", {"coreg_difference": 4381.2, "mssr_difference": -123456.7}, "EUR")
+        assert "+4,380 for COREG and by -123,000 for MSSR (in EUR)" in text
+
     @pytest.mark.parametrize(
         ("value", "text"),
-        [(4380.2, "4380"), (4.8321, "4.83"), (0.04999, "0.0500"), (-12.34, "-12.3"), (1.5e-7, "1.5e-07"),
-         (123456.7, "123457"), (0.0, "0.0"), (3, "3"), ("ridge", "ridge"), (float("nan"), "nan")],
+        [(4381.23, "4381"), (123456.7, "123457"), (4.83214, "4.832"), (-1.5e-7, "-1.5e-07"), (0.0, "0"),
+         (3, "3"), ("ridge", "ridge"), (float("nan"), "nan")],
     )  # fmt: skip
-    def test_numbers(self, value, text):
-        assert format_number(value) == text
+    def test_values_among_the_variables(self, value, text):
+        assert format_value(value) == text
 
     def test_units(self):
         assert unit_of("MEDV [1000 USD]") == "1000 USD"
