@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import re
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ import torch
 from exercise_mistakes import MISTAKES
 
 from dmls2r_lite.teaching import checks
-from dmls2r_lite.teaching.checks import check, check_that, show_progress
+from dmls2r_lite.teaching.checks import check, check_that, show_progress, smallest_mean
 
 FOLDER = Path(__file__).parents[2] / "notebooks" / "exercises"
 SOURCES = sorted((FOLDER / "source").glob("*/*.ipynb"))
@@ -134,6 +135,16 @@ def test_statements(capsys):
     check_that("2: size", "it is small", lambda: True)  # repaired: the last result counts
     show_progress([1, 2, 2, 3])
     assert "3 of 8 points, 2 of 4 tasks solved" in capsys.readouterr().out
+
+
+def test_smallest_mean_is_that_of_all_choices():
+    sizes = np.random.default_rng(0).uniform(size=(2, 5))
+    choices = [
+        sizes[0, list(columns[:2])].sum() + sizes[1, list(columns[2:])].sum()
+        for columns in itertools.permutations(range(5), 4)
+    ]
+    assert smallest_mean(sizes, 2) == pytest.approx(min(choices) / 4)
+    assert smallest_mean(sizes[:1], 3) == pytest.approx(np.sort(sizes[0])[:3].mean())
 
 
 def test_under_nbgrader_a_problem_is_an_error(monkeypatch):
