@@ -20,8 +20,8 @@ SENTENCES = {  # by the notebook's number; what stands in braces is a result or 
     "{step_2_change_of_prediction}; a placebo changes them by {placebo_change_of_prediction}.",
     "04": "Did step 2 help? Verdict: {verdict}. DML-S2R errs by {mae_dml_s2r} on average (in {unit}), step "
     "1 alone by {mae_step_1}, the best plain model, {best_plain_model}, by {mae_best_plain}.",
-    "05": "We recommend {recommended}. The predictions written are by {method}: expect an absolute error of "
-    "{error_with_margin} (in {unit}). The best of the plain models is {best_plain_model}.",
+    "05": "We recommend the {recommended}. The predictions written are those of {method}: expect an absolute "
+    "error of {error_with_margin} (in {unit}). The best of the plain models is {best_plain_model}.",
     "06": "With unlabeled samples the error changes by {coreg_difference} for COREG and by "
     "{mssr_difference} for MSSR (in {unit}).",
     "07": "In the trials that come with the package step 2 helped in {cells_helped} of 12 cells and hurt in"
@@ -67,6 +67,8 @@ def describe(notebook: str, results: Mapping[str, Any], unit: str) -> str:
     for name in values:
         if name.startswith("coverage"):
             values[name] = f"{results[name]:.0%}".replace("%", " %")
+        elif name.endswith("percent"):
+            values[name] = f"{results[name]:g}"
     try:
         text = SENTENCES[notebook[:2]].format_map(values | {"unit": unit})
     except (KeyError, ValueError):

@@ -31,13 +31,18 @@ function render({ model, el }) {
   for (const made of model.get("controls")) {
     const control = (controls[made.name] = makeControl(made));
     form.append(control.row);
-    // else JupyterLab takes keys and moves to another cell; it asks what has the focus, not what is around it
-    control.input.setAttribute("data-lm-suppress-shortcuts", "");
     control.input.addEventListener("input", () => {
       model.set("places", { ...model.get("places"), [made.name]: Number(control.input.value) });
       model.save_changes();
     });
   }
+  // JupyterLab takes an arrow key and moves to another cell, unless what has the focus says that it is its own.
+  // It looks at keys in the document, so the window can say so before; Ctrl+S and the like it may have.
+  const claimKeys = (event) => {
+    const isOwn = !event.ctrlKey && !event.metaKey;
+    for (const { input } of Object.values(controls)) input.toggleAttribute("data-lm-suppress-shortcuts", isOwn);
+  };
+  window.addEventListener("keydown", claimKeys, true);
   const showPlaces = () => {
     for (const [name, place] of Object.entries(model.get("places"))) controls[name].show(place);
   };
@@ -50,6 +55,7 @@ function render({ model, el }) {
   showPlaces();
   showPicture();
   return () => {
+    window.removeEventListener("keydown", claimKeys, true);
     model.off("change:places", showPlaces);
     model.off("change:picture change:sentence", showPicture);
   };

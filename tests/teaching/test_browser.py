@@ -219,6 +219,10 @@ def move_explorer(page, path):
         note(f"{path.stem}: {name} answers the keys in {times} ms")
     expect(selected).to_have_count(1)
     assert page.locator(".jp-Cell").count() == n_cells
+    unsaved = page.locator(".lm-TabBar-tab.lm-mod-current.jp-mod-dirty")
+    expect(unsaved).to_have_count(1)
+    page.keyboard.press("Control+S")  # JupyterLab's own keys still work
+    expect(unsaved).to_have_count(0)
     assert len(picture.get_attribute("alt")) > 30
     assert picture.evaluate("img => img.naturalWidth") > 300
     explorer.evaluate("form => form.scrollIntoView({block: 'center'})")
