@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 GUIDES = ("own_data", "own_code", "results", "scale", "install", "how_it_is_made")
 TEXTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "notebooks")  # what the site has from here
 TOCTREE = "\n```{{toctree}}\n:hidden:\n:caption: {}\n\n{}\n```\n"
+TERM = r'^### (?:<a id="(.+?)"></a>)?([^\n]+)'  # its own id, its words
 GLOSSARY_LINK = re.compile(r"\[([^\]]+)\]\((?:(?:\.\./)?GLOSSARY\.md)?#([^)\s]+)\)")
 
 
@@ -29,8 +30,7 @@ def modules() -> list[str]:
 
 def terms_of(glossary: str) -> dict[str, str]:
     """Terms by what links to them name: an id of their own, else their words with hyphens between."""
-    headings = re.findall(r'^### (?:<a id="(.+?)"></a>)?(.+)$', glossary, flags=re.M)
-    return {anchor or term.replace(" ", "-"): term for anchor, term in headings}
+    return {own or term.replace(" ", "-"): term for own, term in re.findall(TERM, glossary, flags=re.M)}
 
 
 def adapt(text: str, place: Path, terms: dict[str, str]) -> str:
@@ -65,9 +65,9 @@ def make_glossary(text: str, terms: dict[str, str], place: Path) -> str:
 
     def entries(section: re.Match[str]) -> str:
         lines = []
-        parts = re.findall(r"^### (?:<.+>)?(.+?)\n+(.+?)\s*(?=^### |\Z)", section[0], flags=re.M | re.S)
-        for heading, body in parts:
-            lines += [heading, *(f"  {line}".rstrip() for line in body.splitlines()), ""]
+        parts = re.findall(TERM + r"\n+(.+?)\s*(?=^### |\Z)", section[0], flags=re.M | re.S)
+        for _, term, body in parts:
+            lines += [term, *(f"  {line}".rstrip() for line in body.splitlines()), ""]
         return "```{glossary}\n" + "\n".join(lines) + "```\n\n"
 
     return re.sub(r"^### .+?(?=^## )", entries, adapt(text, place, terms), flags=re.M | re.S)
