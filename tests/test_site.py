@@ -115,7 +115,7 @@ def test_search_and_accessibility(site):
         found = page.locator("#search-results li a")
         expect(found.filter(has_text="Triplet mining").first).to_be_visible(timeout=60_000)
         for scheme in ("light", "dark"):
-            page = browser.new_page(color_scheme=scheme)
+            page = browser.new_page(color_scheme=scheme, reduced_motion="reduce")  # no color on its way
             page.goto(f"{address}/index.html")
             page.evaluate(AXE)
             violations = page.evaluate("axe.run()")["violations"]

@@ -35,7 +35,7 @@ plt.plot([0, n_labeled])
 plt.show()"""
 RESULTS = f"""\
 from IPython.display import display
-display({{{RESULTS_MIME!r}: {{"mae": n_labeled / 3, "name": dataset, "none": float("nan")}},
+display({{{RESULTS_MIME!r}: {{"median_guess_mae": n_labeled / 3, "name": dataset, "none": float("nan")}},
          "text/plain": "results"}}, raw=True)"""
 
 
@@ -272,9 +272,9 @@ def test_run_says_what_it_does(finished):
     assert path == f"All results: {folder / 'runs' / 'index.html'}"
     assert [re.sub(r" +", " ", re.sub(r" \d+\.\d", " N", line)) for line in table.splitlines()] == [
         "dataset notebook status seconds results",
-        "boston 00_a ok N mae 10, name boston, none nan",
+        "boston 00_a ok N median_guess_mae 10, name boston, none nan",
         "boston 01_b ok N",
-        "toy 00_a ok N mae 10, name toy, none nan",
+        "toy 00_a ok N median_guess_mae 10, name toy, none nan",
         "toy 01_b ok N",
     ]
 
@@ -296,7 +296,7 @@ def test_run_writes_notebooks_pages_and_results(finished):
     assert (entry["status"], entry["path"], entry["html"]) == ("ok", "00_a.ipynb", "00_a.html")
     assert entry["parameters"] == {"dataset": "toy", "n_labeled": 30, "n_unlabeled": 200, "seed": 0}
     assert entry["given"] == {"n_labeled": 30}
-    assert entry["results"] == {"mae": 10.0, "name": "toy", "none": "nan"}
+    assert entry["results"] == {"median_guess_mae": 10.0, "name": "toy", "none": "nan"}
     assert 0 < entry["seconds"] < 100
 
 
@@ -333,8 +333,8 @@ def test_index_page(finished):
         [cell.text.strip() for cell in row.find_all(["th", "td"])]
         for row in page.find_all("table")[-1].find_all("tr")
     ]
-    assert rows[0] == ["notebook", "result", "boston\nMEDV [1000 USD]".replace("\n", ""), "toyy [units]"]
-    assert rows[1] == ["00_a", "mae", "10", "10"]
+    assert rows[0] == ["notebook and result", "boston\nMEDV [1000 USD]".replace("\n", ""), "toyy [units]"]
+    assert rows[1] == ["00: error of the median of the labels", "10.0", "10.0"]
     assert "n_labeled 30" in page.text
 
 
@@ -502,7 +502,7 @@ def test_saving_without_a_change_is_no_edit(notebooks):
     write_notebook(notebooks / "00_a.ipynb", FIGURE, RESULTS.replace("/ 3", "* 1.0"), "print('a\\nb')")
     run(notebooks, "toy")
     path = notebooks.parent / "runs" / "toy" / "00_a.ipynb"
-    assert '"mae": 20.0' in path.read_text()
+    assert '"median_guess_mae": 20.0' in path.read_text()
     path.write_text(json.dumps(json.loads(path.read_text().replace("20.0", "20"))))  # as JavaScript does
     assert not runner.is_edited(path)
 
@@ -516,8 +516,8 @@ def test_only_leaves_the_other_notebooks_alone(notebooks):
     entries = read_record(notebooks.parent / "runs" / "toy")["notebooks"]
     assert [entry["parameters"]["n_labeled"] for entry in entries.values()] == [20, 30]
     page = BeautifulSoup((notebooks.parent / "runs" / "index.html").read_text(), "html.parser")
-    first_cells = [row.td.text.split() for row in page.find("table").find_all("tr") if row.td]
-    assert first_cells == [["00_a"], ["02_c", "n_labeled", "30"]]
+    lines = [line.text.split(":")[0] for line in page.find_all("dt")]
+    assert lines == ["00_a", "02_c with n_labeled 30"]
 
 
 def test_files_of_others_are_kept(notebooks):
