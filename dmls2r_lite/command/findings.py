@@ -8,16 +8,16 @@ from typing import Any
 from ..teaching.notebook import write_number
 
 SENTENCES = {  # by the notebook's number; what stands in braces is a result or the unit
-    "00": "The best plain model, {best_plain_model}, errs by {best_plain_mae} on average (in {unit}), the "
-    "median of the labels by {median_guess_mae}. With the hidden targets known too it would be "
+    "00": "The best of four plain models, {best_plain_model}, errs by {best_plain_mae} on average (in "
+    "{unit}), the median of the labels by {median_guess_mae}. With the hidden targets known too it would be "
     "{best_plain_mae_if_all_labels_known}.",
-    "01": "Step 1 alone errs by {pairwise_only_mae} on average (in {unit}), two separate regressions by "
-    "{two_regressions_mae}, ridge regression by {ridge_mae}.",
+    "01": "Step 1 alone errs by {pairwise_only_mae} on average (in {unit}), two regressions without "
+    "pairs, in small batches, by {regressions_in_batches_mae}, ridge regression by {ridge_mae}.",
     "02": "Mined positives differ in target from their anchor by {positives_true_distance} on average (in "
     "{unit}), random samples by {random_true_distance}, mined negatives by {negatives_true_distance}.",
     "03": "In the last epoch the test error is {test_mae_after_step_1} after step 1 and "
-    "{test_mae_after_step_2} after step 2 (in {unit}), which changes predictions by "
-    "{step_2_change_of_prediction}; a placebo changes them by {placebo_change_of_prediction}.",
+    "{test_mae_after_step_2} after step 2 (in {unit}). One more step 2 changes predictions by "
+    "{step_2_change_of_prediction}, without its loss by {placebo_change_of_prediction}.",
     "04": "Did step 2 help? Verdict: {verdict}. DML-S2R errs by {mae_dml_s2r} on average (in {unit}), step "
     "1 alone by {mae_step_1}, the best plain model, {best_plain_model}, by {mae_best_plain}.",
     "05": "We recommend the {recommended}. The predictions written are those of {method}: expect an absolute "
@@ -33,9 +33,9 @@ SENTENCES = {  # by the notebook's number; what stands in braces is a result or 
     "chosen rows and by {mae_random} with random ones (in {unit}).",
     "10": "Intervals that shall hold 80 % of the targets hold {coverage_80_extra_trees} of them around "
     "extra trees; those from the anchors' opinions {coverage_80_of_anchors}.",
-    "11": "Of the newer losses {best_loss} gains most against step 1, {best_loss_change_percent} %; what a "
-    "loss owes to where unlabeled rows lie is {most_beyond_shuffled_percent} % at the most. Choosing the "
-    "rows to label changes the error by {chosen_rows_change_percent} %.",
+    "11": "Of the newer losses {best_loss} gains most against step 1, {best_loss_change_percent} %; against "
+    "itself on rows with shuffled columns a loss gains {most_beyond_shuffled_percent} % at the most. "
+    "Choosing the rows to label changes the error of DML-S2R by {chosen_rows_change_percent} %.",
 }
 
 

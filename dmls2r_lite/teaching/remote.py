@@ -209,10 +209,10 @@ class Remote:
             [peer.pack(value) for value in arguments],
             [(name, peer.pack(value)) for name, value in named.items()],
             places,
-            torch.random.get_rng_state().numpy().tobytes(),
+            _random_states(),
         )
-        if state is not None:  # a function that uses the global random state should be seen to do so
-            torch.random.set_rng_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
+        if state is not None:  # a function that uses a global random state should be seen to do so
+            _set_random_states(state)
         if isinstance(result, tuple) and result[0] == "argument":
             return arguments[result[1]]
         value = peer.unpack(result)
@@ -251,6 +251,18 @@ def _exception(kind: str, message: str) -> Exception:
     return RuntimeError(f"{kind}: {message}")
 
 
+def _random_states() -> tuple[Any, ...]:
+    """PyTorch's and NumPy's global ones, as plain data."""
+    kind, numbers, *rest = np.random.get_state()  # noqa: NPY002 - students may use it
+    return torch.random.get_rng_state().numpy().tobytes(), kind, np.asarray(numbers).tobytes(), *rest
+
+
+def _set_random_states(states: tuple[Any, ...]) -> None:
+    of_torch, kind, numbers, *rest = states
+    torch.random.set_rng_state(torch.frombuffer(bytearray(of_torch), dtype=torch.uint8))
+    np.random.set_state((kind, np.frombuffer(numbers, dtype=np.uint32), *rest))  # noqa: NPY002
+
+
 class Worker(Peer):
     """The end that executes a student's cells, and calls the functions that they define."""
 
@@ -280,20 +292,20 @@ class Worker(Peer):
         return self.pack(getattr(self._find(key), name))
 
     def _call(
-        self, key: int | str, arguments: list[Any], named: list[Any], places: list[int], state: bytes
+        self, key: int | str, arguments: list[Any], named: list[Any], places: list[int], state: Any
     ) -> Any:
         function = self._find(key)
         given = [self.unpack(value) for value in arguments]
         for place in places:
             given[place].requires_grad_()
         before = copy.deepcopy(given)
-        torch.random.set_rng_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
+        _set_random_states(state)
         named_values = {name: self.unpack(value) for name, value in named}
         result = self._printing(lambda: function(*given, **named_values))
         problem = checks.changed_input(function, before, given)
         if problem:
             raise AssertionError(problem)
-        now = torch.random.get_rng_state().numpy().tobytes()
+        now = _random_states()
         same = [place for place, value in enumerate(given) if value is result and value is not None]
         graph = None
         if isinstance(result, torch.Tensor) and result.requires_grad:

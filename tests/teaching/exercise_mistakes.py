@@ -39,7 +39,7 @@ def find_leaks(X, y, threshold):
     names = [name for name in strength if strength[name] >= threshold]
     return sorted(names, key=lambda name: -strength[name])
 """,
-            "",
+            "rank the targets of its five rows alone",
         ),
         (
             "half-width",
@@ -227,6 +227,34 @@ def find_leaks(X, y, threshold):
             "fewer than five say nothing",
         ),
         (
+            "find-leaks",
+            """\
+def find_leaks(X, y, threshold):
+    strength = {}
+    for name in X:
+        both = X[name].notna() & y.notna()
+        if both.sum() >= 5 and X.loc[both, name].nunique() > 1:
+            strength[name] = abs(X[name].rank().corr(y.rank()))
+    names = [name for name in strength if strength[name] >= threshold - 1e-9]
+    return sorted(names, key=lambda name: -strength[name])
+""",
+            "were rows without a target ranked, too",
+        ),
+        (
+            "find-leaks",
+            """\
+def find_leaks(X, y, threshold):
+    strength = {}
+    for name in X:
+        both = X[name].notna() & y.notna()
+        if both.sum() >= 5 and X.loc[both, name].nunique() > 1:
+            strength[name] = abs(X.loc[both, name].corr(y[both], method="spearman"))
+    names = [name for name in strength if strength[name] > threshold]
+    return sorted(names, key=lambda name: -strength[name])
+""",
+            "which is enough, however sums round",
+        ),
+        (
             "half-width",
             """\
 def half_width(errors, level):
@@ -252,6 +280,23 @@ def half_width(errors, level):
     return float(np.sort(np.abs(errors))[k - 1]) if k <= len(errors) else math.inf
 """,
             "round up",
+        ),
+        (
+            "half-width",
+            """\
+def half_width(errors, level):
+    k = math.ceil((len(errors) + 1) * level)
+    return float(np.sort(np.abs(errors))[k - 1]) if k <= len(errors) else math.inf
+""",
+            "take off a billionth before you round up",
+        ),
+        (
+            "half-width",
+            """\
+def half_width(errors, level):
+    return float(np.quantile(np.abs(errors), level))
+""",
+            "as `np.quantile` does it",
         ),
         (
             "fair-folds",
@@ -297,6 +342,34 @@ def fair_folds(y, n_folds):
     return [(np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)) for fold in range(n_folds)]
 """,
             "the second round goes back",
+        ),
+        (
+            "fair-folds",
+            """\
+def fair_folds(y, n_folds):
+    labeled = np.flatnonzero(~np.isnan(y))
+    ordered = labeled[np.argsort(y[labeled], kind="stable")]
+    forth, back = list(range(n_folds)), list(range(n_folds))[::-1]
+    fold_of = np.full(len(y), -1)
+    for place, row in enumerate(ordered):
+        fold_of[row] = forth[place] if place < n_folds else back[place % n_folds]
+    return [(np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)) for fold in range(n_folds)]
+""",
+            "the third round goes forth again",
+        ),
+        (
+            "fair-folds",
+            """\
+def fair_folds(y, n_folds):
+    labeled = np.flatnonzero(~np.isnan(y))
+    ordered = sorted(labeled, key=lambda row: (y[row], -row))
+    there_and_back = [*range(n_folds), *reversed(range(n_folds))]
+    fold_of = np.full(len(y), -1)
+    for place, row in enumerate(ordered):
+        fold_of[row] = there_and_back[place % (2 * n_folds)]
+    return [(np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)) for fold in range(n_folds)]
+""",
+            "in the order of their row numbers",
         ),
         (
             "fit-any-table",
@@ -651,6 +724,35 @@ def rows_near_centres(X, centres):
             "a row for *each* centre",
         ),
         (
+            "rows-near-centres",
+            """\
+def rows_near_centres(X, centres):
+    distances = cdist(centres, X)
+    nearest = len(centres) - 1 - distances[::-1].argmin(axis=0)
+    sizes = np.bincount(nearest, minlength=len(centres))
+    rows = []
+    for centre in np.argsort(-sizes, kind="stable"):
+        free = np.where(np.isin(np.arange(len(X)), rows), np.inf, distances[centre])
+        rows.append(int(free.argmin()))
+    return rows
+""",
+            "equally near to both centres",
+        ),
+        (
+            "rows-near-centres",
+            """\
+def rows_near_centres(X, centres):
+    distances = cdist(centres, X)
+    sizes = np.bincount(distances.argmin(axis=0), minlength=len(centres))
+    rows = []
+    for centre in np.argsort(-sizes, kind="stable"):
+        free = np.where(np.isin(np.arange(len(X)), rows), np.inf, distances[centre])
+        rows.append(len(X) - 1 - int(free[::-1].argmin()))
+    return rows
+""",
+            "it takes the lower row number",
+        ),
+        (
             "spread-batch",
             """\
 def spread_batch(scores, X, n, distance):
@@ -779,6 +881,16 @@ def signed_intervals(estimates, errors, coverage):
     return np.column_stack([estimates + low, estimates + high])
 """,
             "nine labels are enough",
+        ),
+        (
+            "signed-intervals",
+            """\
+def signed_intervals(estimates, errors, coverage):
+    k = int((1 - coverage) / 2 * (len(errors) + 1))
+    low, high = np.sort(errors)[[k - 1, -k]] if k > 0 else (-np.inf, np.inf)
+    return np.column_stack([estimates + low, estimates + high])
+""",
+            "k is 1, not 0",
         ),
         (
             "signed-intervals",
@@ -982,6 +1094,15 @@ def coverage_and_error(low, high, y):
             "divide by the root of S",
         ),
         (
+            "coverage-and-error",
+            """\
+def coverage_and_error(low, high, y):
+    inside = ((low <= y) & (y <= high)).ravel()
+    return float(inside.mean()), float(inside.std(ddof=1) / len(inside) ** 0.5)
+""",
+            "hardly larger than that of independent rows",
+        ),
+        (
             "p-alike",
             """\
 def p_alike(X_labeled, X_others, orders):
@@ -994,6 +1115,21 @@ def p_alike(X_labeled, X_others, orders):
     return float((1 + np.sum(np.array(T[1:]) > T[0])) / len(T))
 """,
             "equal counts as at least as large",
+        ),
+        (
+            "p-alike",
+            """\
+def p_alike(X_labeled, X_others, orders):
+    rows, n = np.vstack([X_labeled, X_others]), len(X_labeled)
+    with np.errstate(invalid="ignore"):
+        rows = rows / rows.std(axis=0)
+    T = [
+        ((rows[order[:n]].mean(axis=0) - rows[order[n:]].mean(axis=0)) ** 2).sum()
+        for order in [np.arange(len(rows)), *orders]
+    ]
+    return float((1 + np.sum(np.array(T[1:]) >= T[0] - 1e-12)) / len(T))
+""",
+            "0/0 is NaN",
         ),
         (
             "p-alike",
@@ -1213,7 +1349,7 @@ def rank_margin_loss(codes, targets, margin):
     costs = (d[:, :, None] - d[:, None, :] + margin * (rank[:, None, :] - rank[:, :, None])).relu()
     return (costs * counts).sum() / counts.sum().clamp(min=1)
 """,
-            "with equal codes the gradient is finite",
+            "the gradient is not finite: is there a root of 0",
         ),
         (
             "rank-margin-loss",
@@ -1373,6 +1509,42 @@ def rank_margin_loss(codes, targets, margin):
     return torch.stack(costs).mean() if costs else 0 * codes.sum()
 """,
             "*strictly* nearer",
+        ),
+        (
+            "rank-margin-loss",
+            """\
+def rank_margin_loss(codes, targets, margin):
+    n, costs = len(codes), []
+    for i in range(n):
+        T = (targets[i] - targets).abs()
+        others = [j for j in range(n) if j != i]
+        rank = {j: sum(T[k] < T[j] for k in others) for j in others}
+        for j in others:
+            for k in others:
+                if rank[j] < rank[k]:
+                    d_ij, d_ik = torch.dist(codes[i], codes[j]), torch.dist(codes[i], codes[k])
+                    costs.append((d_ij - d_ik + margin * (rank[k] - rank[j])).relu())
+    return torch.stack(costs).mean() if costs else torch.tensor(0.0)
+""",
+            "no gradient flows to the codes",
+        ),
+        (
+            "rank-margin-loss",
+            """\
+def rank_margin_loss(codes, targets, margin):
+    n, costs = len(codes), []
+    for i in range(n):
+        T = (targets[i] - targets).abs()
+        others = [j for j in range(n) if j != i]
+        rank = {j: sum((T[k] < T[j]) + (T[k] == T[j]) / 2 for k in others) for j in others}
+        for j in others:
+            for k in others:
+                if rank[j] < rank[k]:
+                    d_ij, d_ik = torch.dist(codes[i], codes[j]), torch.dist(codes[i], codes[k])
+                    costs.append((d_ij - d_ik + margin * (rank[k] - rank[j])).relu())
+    return torch.stack(costs).mean() if costs else 0 * codes.sum()
+""",
+            "these are mean ranks",
         ),
         (
             "quantile-alignment",
@@ -1628,6 +1800,15 @@ def my_loss(x, codes, differences, y, estimates):
     return 10 * (differences[:n, :n] - (y[:, None] - y)).square().mean()
 """,
             "shuffled columns are not shown to be worse",
+        ),
+        (
+            "my-loss",
+            """\
+def my_loss(x, codes, differences, y, estimates):
+    nearest = torch.cdist(x, x).topk(6, largest=False).indices[:, 1:]
+    return (estimates[:, None] - estimates[nearest]).square().mean()
+""",
+            "a good idea with too small a factor",
         ),
         (
             "my-loss",

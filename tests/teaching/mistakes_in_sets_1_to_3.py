@@ -202,6 +202,41 @@ def robust_estimate(from_each_anchor):
 """,
             "the MAE is below 1",
         ),
+        (
+            "robust-estimate",
+            """\
+def robust_estimate(from_each_anchor):
+    return from_each_anchor.sort(dim=1).values[:, 5:-5].mean(dim=1)
+""",
+            "6: 6 of 20 wrong",
+        ),
+        (
+            "robust-estimate",
+            """\
+def robust_estimate(from_each_anchor):
+    median = from_each_anchor.median(dim=1, keepdim=True).values
+    kept = from_each_anchor < 2 * median
+    return (kept * from_each_anchor).sum(dim=1) / kept.sum(dim=1)
+""",
+            "if all estimates are larger by 7",
+        ),
+        (
+            "huber-pairwise-loss",
+            """\
+def huber_pairwise_loss(estimated, true, delta):
+    return torch.nn.functional.smooth_l1_loss(estimated, true, beta=delta)
+""",
+            "this is divided by delta",
+        ),
+        (
+            "huber-pairwise-loss",
+            """\
+def huber_pairwise_loss(estimated, true, delta):
+    size = (estimated - true).abs()
+    return torch.where(size <= delta, size.square(), delta * (size - delta / 2)).mean()
+""",
+            "the square has a factor 1/2",
+        ),
     ],
     "2_mining": [
         (
@@ -412,7 +447,7 @@ def angle(a, b):
     cosine = torch.nn.functional.cosine_similarity(a, b)
     return cosine.acos()
 """,
-            "it is finite",
+            "the gradient is finite",
         ),
         (
             "hardest-loss",
@@ -584,6 +619,78 @@ def choose_parameters(d_positive, d_negative, share):
     return boundary, d_positive.quantile(1 - share).item(), 3 / d_positive.std().item()
 """,
             "30 %",
+        ),
+        (
+            "angle",
+            """\
+def angle(a, b):
+    cosine = (a * b).sum(dim=1) / (a.norm(dim=1) * b.norm(dim=1))
+    return cosine.clamp(max=1 - 1e-14).acos()
+""",
+            "their angle is exactly 0",
+        ),
+        (
+            "angle",
+            """\
+def angle(a, b):
+    a = a / torch.linalg.vector_norm(a, dim=1, keepdim=True)
+    b = b / torch.linalg.vector_norm(b, dim=1, keepdim=True)
+    return 2 * torch.asin(((a - b).square().sum(dim=1) + 1e-16).sqrt() / 2)
+""",
+            "their angle is exactly 0",
+        ),
+        (
+            "angle",
+            """\
+def angle(a, b):
+    a = a / torch.linalg.vector_norm(a, dim=1, keepdim=True)
+    b = b / torch.linalg.vector_norm(b, dim=1, keepdim=True)
+    straight = torch.linalg.vector_norm(a - b, dim=1)
+    return straight + (2 * torch.asin(straight / 2) - straight).detach()
+""",
+            "length 1 / its code's",
+        ),
+        (
+            "hardest-loss",
+            """\
+def hardest_loss(d_positive, d_negative, boundary, margin):
+    positive = (d_positive.max(dim=1).values - (boundary - margin)).relu()
+    negative = (boundary - margin - d_negative.min(dim=1).values).relu()
+    return (positive + negative).mean() / 2
+""",
+            "the margin does not concern them",
+        ),
+        (
+            "choose-parameters",
+            """\
+def choose_parameters(d_positive, d_negative, share):
+    boundary = d_negative.quantile(share).item()
+    return boundary, boundary - d_positive.quantile(1 - share).item(), 10 / d_negative.mean().item()
+""",
+            "45 % of each",
+        ),
+        (
+            "choose-parameters",
+            """\
+def choose_parameters(d_positive, d_negative, share):
+    boundary = d_negative.quantile(share).item()
+    return boundary, boundary - d_positive.quantile(1 - share).item(), 3 / d_positive.std().item()
+""",
+            "20 % of each",
+        ),
+        (
+            "choose-parameters",
+            """\
+def choose_parameters(d_positive, d_negative, share):
+    boundary = d_negative.quantile(share).item()
+    low, high = 0.0, 1e4 / d_negative.std().item()
+    for _ in range(60):
+        middle = (low + high) / 2
+        largest = (-middle * d_negative).softmax(dim=1).max(dim=1).values.mean()
+        low, high = (middle, high) if largest < 0.6 else (low, middle)
+    return boundary, boundary - d_positive.quantile(1 - share).item(), low
+""",
+            "45 % of each",
         ),
     ],
 }

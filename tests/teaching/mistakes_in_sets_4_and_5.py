@@ -216,7 +216,7 @@ def stop_early(errors, patience):
 def my_schedule(n_epochs):
     return ["pairwise"] * 2 * n_epochs
 """,
-            "at least one in five is step 2",
+            "both steps, and no others, expected",
         ),
         (
             "my-schedule",
@@ -224,7 +224,29 @@ def my_schedule(n_epochs):
 def my_schedule(n_epochs):
     return ["pairwise", "pairwise", "metric"] * n_epochs
 """,
-            "at most 2 * n_epochs epochs",
+            "n_epochs = 4: 12 epochs, at most 8",
+        ),
+        (
+            "momentum-move",
+            """\
+def momentum_move(gradient, n_steps, learning_rate, beta1=0.9, beta2=0.999, epsilon=1e-8):
+    m = v = 0.0
+    for g in [gradient] * n_steps + [0.0]:
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g**2
+    t = n_steps + 1
+    return -learning_rate * (m / (1 - beta1**t)) / (v / (1 - beta2**t) + epsilon) ** 0.5
+""",
+            "added to the root, not below it",
+        ),
+        (
+            "my-schedule",
+            """\
+def my_schedule(n_epochs):
+    total = 2 * n_epochs
+    return ["pairwise"] * (total - total // 5) + ["metric"] * (total // 5)
+""",
+            "n_epochs = 4: 1 of 8 epochs are step 2",
         ),
     ],
     "5_evaluation": [
@@ -314,7 +336,7 @@ def exchange_sets(positives, negatives, seed):
     owner[circle] = circle.roll(1)
     return positives[owner], negatives[owner]
 """,
-            "global random state stays",
+            "PyTorch's global random state stays",
         ),
         (
             "exchange-sets",
@@ -503,6 +525,18 @@ def give_verdict(differences):
     return "helped" if differences.mean() > 0 else "hurt"
 """,
             "80 % of the verdicts are right",
+        ),
+        (
+            "exchange-sets",
+            """\
+def exchange_sets(positives, negatives, seed):
+    np.random.seed(seed)
+    circle = np.random.permutation(len(positives))
+    owner = np.empty_like(circle)
+    owner[circle] = np.roll(circle, 1)
+    return positives[owner], negatives[owner]
+""",
+            "NumPy's global random state stays",
         ),
     ],
 }

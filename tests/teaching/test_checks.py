@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import re
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ import torch
 from exercise_mistakes import MISTAKES
 
 from dmls2r_lite.teaching import checks
-from dmls2r_lite.teaching.checks import check, check_that, show_progress
+from dmls2r_lite.teaching.checks import check, check_that, show_progress, smallest_mean
 
 FOLDER = Path(__file__).parents[2] / "notebooks" / "exercises"
 SOURCES = sorted((FOLDER / "source").glob("*/*.ipynb"))
@@ -134,6 +135,16 @@ def test_statements(capsys):
     check_that("2: size", "it is small", lambda: True)  # repaired: the last result counts
     show_progress([1, 2, 2, 3])
     assert "3 of 8 points, 2 of 4 tasks solved" in capsys.readouterr().out
+
+
+def test_smallest_mean_is_that_of_all_choices():
+    sizes = np.random.default_rng(0).uniform(size=(2, 5))
+    choices = [
+        sizes[0, list(columns[:2])].sum() + sizes[1, list(columns[2:])].sum()
+        for columns in itertools.permutations(range(5), 4)
+    ]
+    assert smallest_mean(sizes, 2) == pytest.approx(min(choices) / 4)
+    assert smallest_mean(sizes[:1], 3) == pytest.approx(np.sort(sizes[0])[:3].mean())
 
 
 def test_under_nbgrader_a_problem_is_an_error(monkeypatch):
@@ -273,6 +284,12 @@ def test_release_holds_no_line_of_a_solution(path):
     assert len(solution_lines & released) <= 2  # a line of setting up an example may occur twice
 
 
+def is_needed(cell, answer):
+    """Whether it is an answer, its test, or a cell of ours without points, such as the first."""
+    mark = cell.metadata.get("nbgrader", {})
+    return grade_id(cell) in (answer, f"test-{answer}") or (mark.get("locked") and not mark.grade)
+
+
 @pytest.mark.parametrize(
     ("name", "answer", "code", "words"),
     [(name, *mistake) for name, mistakes in MISTAKES.items() for mistake in mistakes],
@@ -280,7 +297,7 @@ def test_release_holds_no_line_of_a_solution(path):
 )
 def test_mistakes_are_noticed(name, answer, code, words, monkeypatch):
     nb = read(FOLDER / "source" / name / f"{name}.ipynb")
-    nb.cells = [cell for cell in nb.cells if grade_id(cell) in ("setup", answer, f"test-{answer}")]
+    nb.cells = [cell for cell in nb.cells if is_needed(cell, answer)]
     _, lines = run(nb, {answer: code})
     complaints = [line for line in lines if line.startswith(("✗", "○"))]
     assert any(words in line for line in complaints) if words else not complaints

@@ -102,6 +102,14 @@ def test_side_effects_show(submission):
     torch.manual_seed(0)
     assert torch.equal(torch.rand(1), first)
 
+    submission.run(
+        "import numpy as np\ndef seed():\n    np.random.seed(1)\ndef normal():\n    return np.random.randn()"
+    )
+    submission.answer("seed")()
+    drawn = [submission.answer("normal")() for _ in range(3)]
+    np.random.seed(1)  # noqa: NPY002
+    assert drawn == list(np.random.randn(3))  # noqa: NPY002
+
 
 def test_errors_keep_their_kind(submission):
     submission.begin()
