@@ -126,6 +126,9 @@ def test_outputs_are_clean(path):
         [{**output, "data": {**output.get("data", {}), "image/png": ""}} for output in outputs(nb)]
     )
     assert not re.search(r"/(home|root|tmp|Users)/|0x[0-9a-f]{8}", text)
+    for output in outputs(nb):  # a string that was to be filled in, and is not
+        shown = re.sub(r"\$[^$]*\$", "", output.get("data", {}).get("text/markdown", output.get("text", "")))
+        assert not re.search(r"\{\w[^{}\n]*\}", shown), shown
 
 
 @each_notebook
