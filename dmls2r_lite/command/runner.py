@@ -347,9 +347,13 @@ def _write_notebook(job: Job, folder: Path, executed: Executed) -> dict[str, Any
 
 def _about(job: Job) -> str:
     """What a page says about its run."""
-    target = f" Target: {job.target}." if job.target else ""
+    parts = []
+    if "dataset" in job.parameters:  # the notebook on images has none
+        parts.append(f"This run is on {job.dataset}." + (f" Target: {job.target}." if job.target else ""))
     given = {key: value for key, value in job.injected.items() if key not in ("dataset", "output_dir")}
-    return f"This run is on {job.dataset}.{target}" + (f" Given: {format_results(given)}." if given else "")
+    if given:
+        parts.append(f"Given: {format_results(given)}.")
+    return " ".join(parts)
 
 
 def is_edited(path: Path) -> bool:

@@ -30,7 +30,7 @@ LOOKS = {  # color, marker and line: one who sees no colors goes by the other tw
     "positives": ("C0", "^", "-"), "negatives": ("C1", "v", "--"),
     "labeled": ("C0", "s", "-"), "unlabeled": ("0.6", ".", ":"), "test": ("C1", "x", "--"),
     "boston": ("C9", "<", "-"), "superconductivity": ("C5", ">", "--"), "air_quality": ("C4", "p", "-."),
-    "air_quality_as_published": ("C6", "h", ":"), "diabetes": ("C7", "P", ":"), "friedman": ("C8", "X", ":"),
+    "air_quality_as_published": ("C6", "h", ":"), "diabetes": ("0.35", "P", ":"), "friedman": ("C3", "X", ":"),
     "toy": ("0.2", "*", ":"),
     "random": ("0.35", "o", "-"), "chosen": ("C0", "s", "--"), "the rule": ("C0", "s", "--"),
     "k-means": ("C2", "^", ":"),

@@ -257,6 +257,13 @@ def finished(tmp_path_factory):
     return notebooks.parent, results
 
 
+def test_a_page_names_the_dataset_only_if_its_notebook_has_one(finished):
+    folder, _ = finished
+    pages = {path.stem: path.read_text() for path in (folder / "runs" / "boston").glob("0*.html")}
+    assert "This run is on boston." in pages["00_a"]
+    assert "This run is on" not in pages["01_b"]
+
+
 def test_run_says_what_it_does(finished):
     folder, (result, _) = finished
     assert result.exit_code == 0
