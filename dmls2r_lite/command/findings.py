@@ -11,13 +11,13 @@ SENTENCES = {  # by the notebook's number; what stands in braces is a result or 
     "00": "The best of four plain models, {best_plain_model}, errs by {best_plain_mae} on average (in "
     "{unit}), the median of the labels by {median_guess_mae}. With the hidden targets known too it would be "
     "{best_plain_mae_if_all_labels_known}.",
-    "01": "Step 1 alone errs by {pairwise_only_mae} on average (in {unit}), two regressions without "
-    "pairs, in small batches, by {regressions_in_batches_mae}, ridge regression by {ridge_mae}.",
+    "01": "On one split step 1 alone errs by {pairwise_only_mae} on average (in {unit}), two regressions "
+    "without pairs, in small batches, by {regressions_in_batches_mae}, ridge regression by {ridge_mae}.",
     "02": "Mined positives differ in target from their anchor by {positives_true_distance} on average (in "
     "{unit}), random samples by {random_true_distance}, mined negatives by {negatives_true_distance}.",
-    "03": "In the last epoch the test error is {test_mae_after_step_1} after step 1 and "
-    "{test_mae_after_step_2} after step 2 (in {unit}). One more step 2 changes predictions by "
-    "{step_2_change_of_prediction}, without its loss by {placebo_change_of_prediction}.",
+    "03": "On one split, in the last epoch, the test error is {test_mae_after_step_1} after step 1 and "
+    "{test_mae_after_step_2} after step 2 (in {unit}). A further epoch of step 2 changes predictions by "
+    "{step_2_change_of_prediction}, and by {placebo_change_of_prediction} with its loss times zero.",
     "04": "Did step 2 help? Verdict: {verdict}. DML-S2R errs by {mae_dml_s2r} on average (in {unit}), step "
     "1 alone by {mae_step_1}, the best plain model, {best_plain_model}, by {mae_best_plain}.",
     "05": "We recommend the {recommended}. The predictions written are those of {method}: expect an absolute "
@@ -34,7 +34,8 @@ SENTENCES = {  # by the notebook's number; what stands in braces is a result or 
     "10": "Intervals that shall hold 80 % of the targets hold {coverage_80_extra_trees} of them around "
     "extra trees; those from the anchors' opinions {coverage_80_of_anchors}.",
     "11": "Of the newer losses {best_loss} gains most against step 1, {best_loss_change_percent} %; against "
-    "itself on rows with shuffled columns a loss gains {most_beyond_shuffled_percent} % at the most. "
+    "itself on rows with shuffled columns no loss changes the error by more than "
+    "{most_beyond_shuffled_percent} %. "
     "Choosing the rows to label changes the error of DML-S2R by {chosen_rows_change_percent} %.",
 }
 FAR_TARGETS = (

@@ -7,6 +7,7 @@ import itertools
 import json
 import posixpath
 import re
+import shlex
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -100,8 +101,9 @@ def recommend(folder: Path, results: dict[str, Any]) -> list[str]:
     return [
         *align(rows),
         *([f"{beyond} estimates lie beyond the range of the labels; {clip}"] if beyond else []),
-        f"-> is what we recommend. Estimates of {results['method']}: {folder / 'predictions.csv'}",
-        f"The model: dmls2r predict {folder / 'model.dmls2r'} NEW_ROWS.csv",
+        "-> is what we recommend: it needs no choice of a model",
+        f"Estimates of {results['method']}: {folder / 'predictions.csv'}",
+        f"The model: dmls2r predict {shlex.quote(str(folder / 'model.dmls2r'))} NEW_ROWS.csv",
         f"Label these next: {folder / 'label_next.csv'}",
     ]
 

@@ -75,7 +75,10 @@ def report(
         written, as_read = (shorten(row[key]) for key in ("written", "read"))
         rows.append((shorten(name), row["taken_for"], guess, written, as_read, row["rule"]))
     lines = [f"{path.name}: {len(table)} rows, {table.shape[1]} columns", *reading.assumed, "", *align(rows)]
-    if target:
+    if target in table and table[target].notna().sum() < 2:
+        described = describe_columns(table.drop(columns=target))
+        notices = [f"{shorten(target)} is known in fewer than 2 rows: dmls2r choose says which to label"]
+    elif target:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # they are told below
             data = load_dataset(

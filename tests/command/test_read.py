@@ -53,6 +53,12 @@ def test_what_a_run_would_say():
     assert "is known in 4" in read(lines, ("target", "lab1"), ("missing_values", "-999")).stdout
 
 
+def test_nothing_is_labeled_yet():
+    result = read("a,b,y 1,2, 2,4, 3,5, 4,9, 5,7,", ("target", "y"))
+    assert result.exit_code == 0, result.output
+    assert "y is known in fewer than 2 rows: dmls2r choose says which to label" in result.stdout
+
+
 def test_kinds_may_be_said():
     result = read("gen,y 101,3 102,4 101,5 103,", ("column_types", "gen=category"))
     assert result.exit_code == 0, result.output

@@ -74,7 +74,7 @@ def test_what_is_taken_home(messy, finished, tmp_path, capsys):
 
     table = pd.read_csv(messy, sep=";", decimal=",")
     predictions = pd.read_csv(folder / "predictions.csv")
-    assert predictions["row"].tolist() == list(range(1, N_ROWS + 1))
+    assert predictions["line"].tolist() == list(range(2, N_ROWS + 2))
     assert predictions["size"].equals(table["size"])
     assert predictions["price"].equals(table["price"])
     estimate = predictions["predicted price"]
@@ -89,7 +89,7 @@ def test_what_is_taken_home(messy, finished, tmp_path, capsys):
 
     to_label = pd.read_csv(folder / "label_next.csv")
     assert to_label["price"].isna().all()
-    assert to_label["row"].nunique() == len(to_label) == 10
+    assert to_label["line"].nunique() == len(to_label) == 10
     stored = load_model(folder / "model.dmls2r")
     assert stored.card.n_labeled == is_labeled.sum()
     features = read_table(messy, ["price"])
