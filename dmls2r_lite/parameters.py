@@ -107,7 +107,7 @@ RULES: dict[str, Rule] = {
     "--jobs": JOBS,
     "method": choice(
         "average", "DML-S2R", "step 1", "extra trees", "extra trees on pairs", "Gaussian process", "ridge",
-        "3-NN",
+        "3-NN", "median",
     ),
     "missing": choice("drop", "as_published"),
     "scale_on": choice("train", "all", "none"),

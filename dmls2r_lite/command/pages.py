@@ -97,8 +97,10 @@ def recommend(folder: Path, results: dict[str, Any]) -> list[str]:
         error, margin = (f"{float(model[name]):.4g}" for name in ("expected", "plus_minus"))
         rows.append((sign, model["method"], error, margin, f"{float(model['held']):.0%}"))
     beyond = int(models[0].get("beyond_labels") or 0)
+    far = results.get("far_targets")
     clip = "-p clip true would move them to its ends"
     return [
+        *([f"Look first at {far}: so far beyond the others, are they right?"] if far else []),
         *align(rows),
         *([f"{beyond} estimates lie beyond the range of the labels; {clip}"] if beyond else []),
         "-> is what we recommend: it needs no choice of a model",

@@ -141,6 +141,31 @@ def cross_val_error(
     return ExpectedError(mean, spread, plain, held_out, p_alike, notice)
 
 
+def decisive_targets(y: pd.Series) -> pd.Series:
+    """Targets so far beyond the others that they decide about every mean error.
+
+    Of those farthest from the median a fifth of all at most, if each is more than five times as far as any
+    other target and together they make a third or more of the median guess's error.
+
+    Parameters
+    ----------
+    y : pandas.Series of shape (n_samples,)
+        Known targets.
+
+    Returns
+    -------
+    pandas.Series
+        They, the farthest first; mostly none.
+    """
+    far = (y - y.median()).abs().sort_values(ascending=False, kind="stable")
+    decisive = [
+        n
+        for n in range(1, max(1, len(y) // 5) + 1)
+        if n < len(y) and far.iloc[n - 1] > 5 * far.iloc[n] > 0 and 3 * far.iloc[:n].sum() >= far.sum()
+    ]
+    return y[far.index[: max(decisive, default=0)]]
+
+
 def correct_for_choice(
     errors: np.ndarray, fold: np.ndarray, X_labeled: pd.DataFrame, X_pool: pd.DataFrame
 ) -> tuple[float, float]:

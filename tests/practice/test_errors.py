@@ -17,7 +17,7 @@ from dmls2r_lite.base import SemiSupervisedRegressor
 from dmls2r_lite.data.preparing import make_preprocessor
 from dmls2r_lite.parameters import ParameterError
 from dmls2r_lite.practice import errors as errors_module
-from dmls2r_lite.practice.errors import correct_for_choice, cross_val_error
+from dmls2r_lite.practice.errors import correct_for_choice, cross_val_error, decisive_targets
 
 
 def table(seed, n_labeled=14, n_unlabeled=25, n_columns=3):
@@ -363,3 +363,29 @@ def test_columns_may_have_numbers_as_names_and_one_be_left_out():
     errors, fold = rng.random(10), np.arange(10) % 5
     by_number, by_text = (correct_for_choice(errors, fold, part[:10], part[10:]) for part in named)
     assert by_number == by_text
+
+
+class TestDecisiveTargets:
+    @pytest.mark.parametrize(
+        ("values", "expected"),
+        [
+            ([20, 22, 24, 26, 28, 30, 1000], [1000]),
+            ([20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 5000, -3000], [5000, -3000]),
+            ([1, 2, 3, 4, 900], [900]),
+            ([20, 22, 24, 26, 28, 30, 50], []),  # not five times as far as 20 from the median
+            ([0, 0, 0, 0, 0, 0, 0, 0, 1, 4], []),  # of a target that is mostly 0
+            ([1, 2, 3, 700, 800, 900], []),  # half of them are no exception
+            ([1.0] * 6, []),
+        ],
+    )
+    def test_by_hand(self, values, expected):
+        assert decisive_targets(pd.Series(values)).tolist() == expected
+
+    def test_a_small_share_of_the_error_decides_nothing(self):
+        others = np.tile([-1.0, 1.0], 100)
+        assert decisive_targets(pd.Series([*others, 20.0])).empty
+        assert decisive_targets(pd.Series([*others, 200.0])).tolist() == [200.0]
+
+    def test_normal_targets_have_none(self):
+        rng = np.random.default_rng(0)
+        assert sum(len(decisive_targets(pd.Series(rng.normal(size=20)))) for _ in range(200)) <= 2
