@@ -341,11 +341,22 @@ def mine_with_band(differences, k, band):
             """\
 def masks_by_threshold(differences, low, high):
     size = differences.abs()
-    positive, negative = size <= low, size >= high
+    positive, negative = size <= low, size > high
     usable = positive.any(dim=1, keepdim=True) & negative.any(dim=1, keepdim=True)
     return positive & usable, negative & usable
 """,
             "exactly low is not below low",
+        ),
+        (
+            "masks-by-threshold",
+            """\
+def masks_by_threshold(differences, low, high):
+    size = differences.abs()
+    positive, negative = size < low, size >= high
+    usable = positive.any(dim=1, keepdim=True) & negative.any(dim=1, keepdim=True)
+    return positive & usable, negative & usable
+""",
+            "exactly high is not above high",
         ),
         (
             "masks-by-threshold",
