@@ -190,9 +190,9 @@ def _chosen_cells(path: Path, reading: Reading, rows: pd.Index) -> pd.DataFrame:
     """The rows as they stand in the file, with their lines in it and their ranks in front."""
     import numpy as np
 
-    cells, lines = reading.cells, reading.lines
+    cells = reading.cells
     written = cells.loc[rows]
-    columns = {"line": np.array(lines)[cells.index.get_indexer(rows)], "rank": np.arange(1, len(rows) + 1)}
+    columns = {"line": reading.lines_of(rows), "rank": np.arange(1, len(rows) + 1)}
     for place, (name, values) in enumerate(columns.items()):
         written.insert(place, name if name not in cells else f"{name} in {path.name}", values)
     return written

@@ -84,20 +84,18 @@ def describe(notebook: str, results: Mapping[str, Any], unit: str) -> str:
 
 def write_values(results: Mapping[str, Any]) -> dict[str, str]:
     """The results as they are read, and what two of them make together."""
-    values = {
-        name: write_number(value, sign=name.endswith("difference"))
-        if isinstance(value, float)
-        else str(value)
-        for name, value in results.items()
-    }
+    values = {name: _write(name, value) for name, value in results.items()}
     if {"expected_error", "standard_error"} <= results.keys():
         values["error_with_margin"] = write_number(results["expected_error"], results["standard_error"])
-    for name in values:
-        if name.startswith("coverage"):
-            values[name] = f"{results[name]:.0%}".replace("%", " %")
-        elif name.endswith("percent"):
-            values[name] = f"{results[name]:g}"
     return values
+
+
+def _write(name: str, value: Any) -> str:
+    if name.startswith("coverage"):
+        return f"{value:.0%}".replace("%", " %")
+    if name.endswith("percent"):
+        return f"{value:g}"
+    return write_number(value, sign=name.endswith("difference")) if isinstance(value, float) else str(value)
 
 
 def unit_of(target: str) -> str:

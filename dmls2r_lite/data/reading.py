@@ -49,6 +49,10 @@ class Reading:
     lines: list[int]
     separator: str
 
+    def lines_of(self, rows: pd.Index) -> np.ndarray:
+        """The line of each of some rows, which are named by the index of `table`."""
+        return np.array(self.lines)[self.cells.index.get_indexer(rows)]
+
 
 def read(
     path: str | Path,
