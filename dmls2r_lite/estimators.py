@@ -14,13 +14,13 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from .base import Scaling
 from .fitting import RowsThroughNetworks, fit_side_by_side, in_precision_of
+from .foundation.checks import Scaling
+from .foundation.scores import MiningMode
 from .hooks import Hook
 from .losses import MetricLoss, RankedListLoss
 from .miner import Miner, mine
 from .model import SiameseNetwork
-from .scale import MiningMode
 from .schedules import SCHEDULES, Schedule
 from .training import MetricStep, PairwiseStep, Step, plan
 

@@ -19,10 +19,10 @@ from sklearn.utils import check_array, check_random_state, column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor, nn
 
-from .base import SemiSupervisedRegressor, check_numbers, is_labeled, make_scaler, seeded_torch
+from .foundation.checks import SemiSupervisedRegressor, check_numbers, is_labeled, make_scaler, seeded_torch
+from .foundation.parameters import ParameterError, check_not_above, check_rules, shown
 from .hooks import Hook, check_weights, show_progress, watch
 from .model import LinearPairHead, SiameseNetwork, make_encoder
-from .parameters import ParameterError, check_not_above, check_rules, shown
 from .probing import check_encoder_given, has_batch_norm, probe_encoder, probe_head
 from .training import TrainingSet, train_side_by_side
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from .parameters import check_rules
+from .foundation.parameters import check_rules
 
 
 class MetricBatch(NamedTuple):
@@ -36,12 +36,6 @@ class MetricBatch(NamedTuple):
 
 
 MetricLoss = Callable[[MetricBatch], Tensor]
-
-
-def pairs_from_numbers(numbers: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """Number the N(N-1) ordered pairs with i != j row by row; return i and j of the given numbers."""
-    i, rest = numbers // (n - 1), numbers % (n - 1)
-    return i, rest + (rest >= i).long()
 
 
 def pairwise_similarity_loss(estimated: Tensor, differences: Tensor) -> Tensor:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from .foundation.scores import MiningMode, check_mining, mine_by_chunks, mine_from_scores, rank_by
 from .model import SiameseNetwork
-from .scale import MiningMode, check_mining, mine_by_chunks, mine_from_scores, rank_by
 
 Miner = Callable[[SiameseNetwork, Tensor, Tensor, int], tuple[Tensor, Tensor]]
 

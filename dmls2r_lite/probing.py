@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from .foundation.parameters import ParameterError
 from .model import SiameseNetwork
-from .parameters import ParameterError
 
 
 def has_batch_norm(module: nn.Module) -> bool:

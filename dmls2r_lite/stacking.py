@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from . import losses, scale
+from . import losses
+from .foundation import scores
+from .foundation.parameters import shown
 from .miner import mine
 from .model import LinearPairHead, SiameseNetwork
-from .parameters import shown
 
 if TYPE_CHECKING:
     from .training import Orders, Step, TrainingSet
@@ -72,7 +73,7 @@ class StackedNetwork(SiameseNetwork):
         """A loss of each network, shape (R,), from what belongs to it."""
         if loss is losses.pairwise_similarity_loss:  # vmap would give the same in half as much time again
             return lambda estimated, differences: (differences - estimated).square().flatten(1).mean(dim=1)
-        if getattr(loss, "__module__", None) in (losses.__name__, scale.__name__):
+        if getattr(loss, "__module__", None) in (losses.__name__, scores.__name__):
             return torch.func.vmap(loss)
 
         def one_by_one(*arguments: Any) -> Tensor:  # another's code may do what vmap cannot, or draw numbers
@@ -97,7 +98,7 @@ class StackedNetwork(SiameseNetwork):
         for start in range(0, h.shape[1], size):
             rows = slice(start, start + size)
             h[:, rows] = self.scores(torch.stack([x[rows].to(g.device) for x in x_unlabeled]))[1]
-        return list(zip(*scale.mine_from_scores(g, h, k, **options), strict=True))
+        return list(zip(*scores.mine_from_scores(g, h, k, **options), strict=True))
 
 
 def check_loss(loss: object) -> Tensor:

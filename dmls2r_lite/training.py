@@ -15,18 +15,13 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
+from .foundation.scores import check_mined, pairs_from_numbers, pairwise_similarity_loss_all_pairs
 from .hooks import Hook, kept_when_interrupted, refuse_divergence
-from .losses import (
-    MetricBatch,
-    MetricLoss,
-    RankedListLoss,
-    pairs_from_numbers,
-    pairwise_similarity_loss,
-)
+from .losses import MetricBatch, MetricLoss, RankedListLoss, pairwise_similarity_loss
 from .miner import Miner, mine
 from .model import SiameseNetwork, take
-from .scale import all_pairs_loss, check_mined
 from .schedules import Schedule
 from .stacking import SideBySide
 
@@ -374,3 +369,32 @@ def draw_batches(n: int, batch_size: int, max_batches: int, rng: np.random.Gener
     batch_size, max_batches = int(batch_size), int(max_batches)  # NumPy's overflow, and PyTorch refuses them
     drawn = rng.choice(n, size=min(n, batch_size * max_batches), replace=False)
     return torch.from_numpy(drawn).split(batch_size)
+
+
+def all_pairs_loss(network: SiameseNetwork, x: Tensor, y: Tensor) -> Tensor:
+    """Eq. 2 over all ordered pairs: in O(N) if the network is separable, else by blocks of pairs.
+
+    Blocks are recomputed in the backward pass, so memory stays bounded by ``network.max_pairs``.
+
+    Parameters
+    ----------
+    network : SiameseNetwork
+    x : Tensor of shape (N, ...)
+    y : Tensor of shape (N,) or (N, t)
+
+    Returns
+    -------
+    Tensor
+        A scalar.
+    """
+    if network.is_separable:
+        return network.each(pairwise_similarity_loss_all_pairs)(*network.scores(x), y)
+    z, n = network.encoder(x), len(y)
+
+    def block_loss(numbers: Tensor) -> Tensor:
+        i, j = pairs_from_numbers(numbers, n)
+        return pairwise_similarity_loss(network.head(z[i], z[j]), y[i] - y[j]) * len(numbers)
+
+    blocks = torch.arange(n * (n - 1), device=x.device).split(network.max_pairs)
+    total = sum(checkpoint(block_loss, numbers, use_reentrant=False) for numbers in blocks)
+    return torch.as_tensor(total) / (n * (n - 1))

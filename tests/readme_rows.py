@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dmls2r_lite.practice.trials import CHOSEN, RANDOM, shipped_few_labels
 from dmls2r_lite.study.benchmark import AS_PUBLISHED, shipped_trials
 from dmls2r_lite.study.comparing import VERDICTS, give_verdict, tally_verdicts
+from dmls2r_lite.study.few_labels import CHOSEN, RANDOM, shipped_few_labels
 from dmls2r_lite.study.reproduction import BEATS, count_claims, judge_benchmark, paper_tables
 
 ROOT = Path(__file__).parents[1]

@@ -18,13 +18,13 @@ from sklearn.utils.estimator_checks import check_estimator
 from torch import nn
 
 from dmls2r_lite.estimators import DMLS2RRegressor
-from dmls2r_lite.interop import LabeledKFold, score_labeled
+from dmls2r_lite.foundation.parameters import RULES, ParameterError
 from dmls2r_lite.miner import mine
-from dmls2r_lite.parameters import RULES, ParameterError
 from dmls2r_lite.practice.adapting import WithUnlabeled
 from dmls2r_lite.practice.averaging import AveragedRegressor
 from dmls2r_lite.practice.choosing import choose_rows, posterior_sd
 from dmls2r_lite.practice.errors import cross_val_error
+from dmls2r_lite.practice.folds import LabeledKFold, score_labeled
 from dmls2r_lite.practice.intervals import ConformalRegressor
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import MSSRRegressor

@@ -16,12 +16,13 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import dmls2r_lite.interop
+import dmls2r_lite.practice.folds
 from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
-from dmls2r_lite.interop import LabeledKFold, metric_loss_from, score_labeled, to_indices_tuple, to_torch
+from dmls2r_lite.foundation.parameters import ParameterError
+from dmls2r_lite.interop import metric_loss_from, to_indices_tuple, to_torch
 from dmls2r_lite.losses import RankedListLoss
-from dmls2r_lite.parameters import ParameterError
+from dmls2r_lite.practice.folds import LabeledKFold, score_labeled
 
 SMALL = {"hidden_sizes": (8,), "n_epochs": 2, "max_steps_per_epoch": 3, "random_state": 0}
 
@@ -70,7 +71,7 @@ class TestLabeledKFold:
             next(LabeledKFold(16).split(split.X_train, split.y_train))
 
     def test_example(self):
-        assert doctest.testmod(dmls2r_lite.interop).failed == 0
+        assert doctest.testmod(dmls2r_lite.practice.folds).failed == 0
 
 
 class TestMaskedTargets:

@@ -16,20 +16,20 @@ import dmls2r_lite
 ROOT = Path(dmls2r_lite.__file__).parent
 THE_METHOD = ("model", "losses", "miner", "schedules", "training", "estimators")
 METHOD = {  # and what lies beside its files
-    *THE_METHOD, "scale", "hooks", "stacking", "fitting", "probing", "interop",
+    *THE_METHOD, "hooks", "stacking", "fitting", "probing", "interop",
 }  # fmt: skip
 TO_READ_FIRST = (*THE_METHOD, "fitting")
 ALLOWED = {  # what may import what besides itself, at any time
-    "base": set(),
-    "data": {"base"},
-    "method": {"base"},
-    "rivals": {"base", "method"},
-    "study": {"base", "data", "method", "rivals"},
-    "practice": {"base", "data", "method", "rivals", "study"},
-    "teaching": {"base", "data", "method", "practice", "study"},
-    "command": {"base", "data", "practice", "study", "teaching"},
+    "foundation": set(),
+    "data": {"foundation"},
+    "method": {"foundation"},
+    "rivals": {"foundation", "method"},
+    "practice": {"foundation", "data", "method", "rivals"},
+    "study": {"foundation", "data", "method", "rivals", "practice"},
+    "teaching": {"foundation", "data", "method", "practice", "study"},
+    "command": {"foundation", "data", "practice", "study", "teaching"},
 }
-FREE_OF_TORCH = {"base", "data", "study"}  # at import; those of data always
+FREE_OF_TORCH = {"data", "study"}  # at import; those of data always
 
 
 def module_name(path: Path) -> str:
@@ -42,7 +42,7 @@ PUBLIC_NAMES = MODULES.pop("dmls2r_lite")  # a rule of its own
 
 def group(module: str) -> str:
     first = module.split(".")[1]
-    return "method" if first in METHOD else "base" if first in ("parameters", "system") else first
+    return "method" if first in METHOD else first
 
 
 def at_import(tree: ast.AST) -> Iterator[ast.AST]:
@@ -97,7 +97,7 @@ def test_all_kinds_of_import_are_seen():
 import torch.nn as nn, numpy
 from . import uci
 from .reading import read_table, read_cells
-from ..base import make_scaler
+from ..foundation.checks import make_scaler
 from .. import losses
 if TYPE_CHECKING:
     from ..estimators import DMLS2RRegressor
@@ -114,7 +114,14 @@ class A:
 """
     seen = imports(source, "dmls2r_lite.data", every=False)
     assert seen == {
-        *("torch.nn", "numpy", "pooch", "json", "dmls2r_lite.losses", "dmls2r_lite.base.make_scaler"),
+        *(
+            "torch.nn",
+            "numpy",
+            "pooch",
+            "json",
+            "dmls2r_lite.losses",
+            "dmls2r_lite.foundation.checks.make_scaler",
+        ),
         *(
             "dmls2r_lite.data.uci",
             "dmls2r_lite.data.reading.read_table",

@@ -8,8 +8,8 @@ import torch
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
+from dmls2r_lite.foundation.scores import pairwise_similarity_loss_all_pairs
 from dmls2r_lite.losses import pairwise_similarity_loss, ranked_list_loss
-from dmls2r_lite.scale import pairwise_similarity_loss_all_pairs
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 SEEDS = range(5)

@@ -4,8 +4,8 @@ import naive
 import pytest
 import torch
 
+from dmls2r_lite.foundation.scores import mine_by_chunks, mine_from_scores
 from dmls2r_lite.miner import mine_positives_negatives
-from dmls2r_lite.scale import mine_by_chunks, mine_from_scores
 
 MODES = ["absolute", "signed"]
 

@@ -12,13 +12,13 @@ from torch import nn
 from torch.testing import assert_close
 
 from dmls2r_lite import hooks
-from dmls2r_lite.losses import RankedListLoss, pairs_from_numbers
+from dmls2r_lite.foundation.scores import pairs_from_numbers
+from dmls2r_lite.losses import RankedListLoss
 from dmls2r_lite.miner import mine
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
 from dmls2r_lite.rivals.placebos import mine_random, mine_swapped, null_loss
-from dmls2r_lite.scale import all_pairs_loss
 from dmls2r_lite.schedules import SCHEDULES, alternate
-from dmls2r_lite.training import MetricStep, Orders, TrainingSet, descend, plan
+from dmls2r_lite.training import MetricStep, Orders, TrainingSet, all_pairs_loss, descend, plan
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 N, M = 7, 12

@@ -108,8 +108,8 @@ def write_choice(
     from ..data.noticing import enumerate_names, find_notices
     from ..data.preparing import describe_columns
     from ..data.reading import read, table_name
+    from ..foundation.files import replacing
     from ..practice.choosing import choose_rows
-    from ..system import replacing
 
     output = output or Path(f"{table_name(path)}_chosen.csv")
     picture = output.with_suffix(".png")

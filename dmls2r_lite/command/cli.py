@@ -82,7 +82,7 @@ def fetch(name: str) -> None:
     """Get the dataset NAME from UCI, unless it is here."""
     from ..data import uci
     from ..data.catalog import DATASETS
-    from ..parameters import did_you_mean, shown
+    from ..foundation.parameters import did_you_mean, shown
 
     if name not in uci.FILES:
         known = f"{name} needs no file" if name in DATASETS else f"unknown dataset {shown(name)}"
@@ -214,7 +214,7 @@ def benchmark(
     It may be stopped at any moment: the same command does the rest. `dmls2r tables` shows the results of
     the study of the paper; notebooks 09 to 11 those of the other studies that come with the package.
     """
-    from ..parameters import check_rules
+    from ..foundation.parameters import check_rules
     from ..study.benchmark import run_benchmark
 
     _or_fail(check_rules, {"--jobs": jobs})
@@ -226,7 +226,7 @@ def benchmark(
     run_study: Callable[..., Iterator[int]] = run_benchmark
     table = "trials.csv"
     if study == "few-labels":
-        from ..practice.trials import run_few_labels
+        from ..study.few_labels import run_few_labels
 
         run_study, table = run_few_labels, "few_labels.csv"
     elif study == "newer-losses":
@@ -295,7 +295,7 @@ def _find_notebooks(folder: Path | None, only: Sequence[str]) -> list[Path]:
     numbers = {number.zfill(2) if number else "(empty)" for number in only}
     missing = numbers - {path.name[:2] for path in found}
     if missing:
-        from ..parameters import did_you_mean
+        from ..foundation.parameters import did_you_mean
 
         stems = {path.stem: path.stem[3:] for path in found}
         meant = "".join(did_you_mean(number, [*stems, *stems.values()]) for number in sorted(missing))
@@ -313,7 +313,7 @@ def _plan(
     from ..data.catalog import DATASETS
     from ..data.datasets import is_path, load_dataset
     from ..data.reading import table_name
-    from ..parameters import did_you_mean, shown
+    from ..foundation.parameters import did_you_mean, shown
     from ..teaching.notebook import check_parameters
     from .pages import align
     from .runner import Job

@@ -24,7 +24,7 @@ def merge_given(given: Sequence[tuple[str, str]], known: Collection[str] | None 
         merged[name] = f"{merged[name]}, {value}" if name in merged else value
     unknown = [name for name in merged if known is not None and name not in known]
     if unknown and known is not None:
-        from ..parameters import did_you_mean  # here, because it brings NumPy
+        from ..foundation.parameters import did_you_mean  # here, because it brings NumPy
 
         raise click.ClickException(
             f"unknown parameter {', '.join(unknown)}; known are {', '.join(known)}"

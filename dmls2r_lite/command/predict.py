@@ -71,8 +71,8 @@ def predict_file(
     """
     from ..data.datasets import tell_reading
     from ..data.reading import table_name
+    from ..foundation.files import replacing
     from ..practice.storing import load_model
-    from ..system import replacing
 
     output = output or Path(f"{table_name(path)}_predictions.csv")
     if output.suffix.lower() != ".csv":

@@ -25,7 +25,7 @@ from jupyter_client import AsyncKernelManager
 from papermill import PapermillExecutionError, execute_notebook
 from papermill.iorw import local_file_io_cwd
 
-from ..system import leftovers, replacing, write_whole
+from ..foundation.files import leftovers, replacing, write_whole
 from .findings import unit_of
 from .pages import (
     align,

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from ..parameters import check_rules, did_you_mean
+from ..foundation.parameters import check_rules, did_you_mean
 from .catalog import DATASETS, SENTINEL
 from .noticing import Notice, enumerate_names, find_notices, shorten
 from .preparing import describe_columns

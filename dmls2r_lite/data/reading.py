@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..parameters import did_you_mean
+from ..foundation.parameters import did_you_mean
 from .columns import MISSING
 from .decoding import decode
 from .dialect import Cells, check_header, check_names, parse

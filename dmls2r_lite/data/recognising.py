@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from ..parameters import did_you_mean
+from ..foundation.parameters import did_you_mean
 from .columns import MISSING, TRUTH, Column
 from .dates import show_time, without_zone
 from .numerals import PLAIN, Marks, decide_marks, may_have_groups

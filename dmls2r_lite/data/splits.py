@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ..base import make_scaler
-from ..parameters import check_rules
+from ..foundation.checks import make_scaler
+from ..foundation.parameters import check_rules
 from .datasets import Dataset
 from .preparing import make_preprocessor, needs_preprocessing
 

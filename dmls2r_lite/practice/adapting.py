@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import check_numbers, takes_unlabeled
-from ..parameters import ParameterError, shown
+from ..foundation.checks import check_numbers, takes_unlabeled
+from ..foundation.parameters import ParameterError, shown
 
 
 class WithUnlabeled(MetaEstimatorMixin, RegressorMixin, BaseEstimator):

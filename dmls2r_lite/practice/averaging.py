@@ -13,14 +13,13 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ..base import SemiSupervisedRegressor, check_estimates, check_regressor
 from ..estimators import DMLS2RRegressor
-from ..interop import LabeledKFold
-from ..parameters import ParameterError, check_rules, shown
+from ..foundation.checks import SemiSupervisedRegressor, check_estimates, check_regressor
+from ..foundation.parameters import ParameterError, check_rules, shown
 from ..rivals.plain import plain_models
 from ..rivals.trees import ExtraTrees
 from ..rivals.twins import PairwiseDifferenceRegressor
-from ..study.trials import fit_with_seed, fit_without
+from .folds import LabeledKFold, fit_with_seed, fit_without
 
 Models = Mapping[str, RegressorMixin] | Sequence[RegressorMixin | str]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..parameters import COUNT, SHARE, ParameterError, Rule, count, number
+from ..foundation.parameters import COUNT, SHARE, ParameterError, Rule, count, number
 
 TEXT = Rule(
     "printable text of at most 2000 characters",

@@ -12,9 +12,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
-from ..base import check_numbers
 from ..data.preparing import make_preprocessor
-from ..parameters import ParameterError, check_not_above, check_rules
+from ..foundation.checks import check_numbers
+from ..foundation.parameters import ParameterError, check_not_above, check_rules
 
 NOISE = 0.1  # variance of what a label adds to the Gaussian process, whose own variance is 1
 CLIP = 5.0  # standard deviations: what lies farther out counts as being there

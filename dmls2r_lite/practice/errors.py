@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 
-from ..base import check_estimates, check_regressor, unmasked
 from ..data.preparing import describe_columns
-from ..parameters import ParameterError, check_rules
-from ..study.trials import predict_held_out
+from ..foundation.checks import check_estimates, check_regressor, unmasked
+from ..foundation.parameters import ParameterError, check_rules
 from .choosing import Space, check_table, posterior_sd
+from .folds import predict_held_out
 from .intervals import check_names, check_training_set
 
 N_PERMUTATIONS = 999

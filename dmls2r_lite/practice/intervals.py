@@ -14,10 +14,15 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ..base import SemiSupervisedRegressor, check_estimates, check_finite, check_numbers, check_regressor
-from ..interop import LabeledKFold
-from ..parameters import ParameterError, check_rules
-from ..study.trials import fit_without
+from ..foundation.checks import (
+    SemiSupervisedRegressor,
+    check_estimates,
+    check_finite,
+    check_numbers,
+    check_regressor,
+)
+from ..foundation.parameters import ParameterError, check_rules
+from .folds import LabeledKFold, fit_without
 
 MAX_VALUES = 2**22  # of rows times labels that are looked at together
 MAX_ROWS = 2000  # by which a difficulty is scaled

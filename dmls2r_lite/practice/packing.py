@@ -21,8 +21,8 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree._tree import NODE_DTYPE, Tree
 from torch import Tensor, nn
 
+from ..foundation.parameters import ParameterError
 from ..model import LinearPairHead, SiameseNetwork
-from ..parameters import ParameterError
 
 
 def _by_name(names: dict[str, str]) -> dict[str, str]:

@@ -21,8 +21,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.preparing import _to_numbers as to_numbers
-from ..parameters import ParameterError
-from ..system import replacing
+from ..foundation.files import replacing
+from ..foundation.parameters import ParameterError
 from .cards import TEXT, Card
 from .packing import Packer, Unpacker
 

@@ -10,9 +10,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from ..base import SemiSupervisedRegressor
+from ..foundation.checks import SemiSupervisedRegressor
+from ..foundation.parameters import check_rules
 from ..hooks import check_weights
-from ..parameters import check_rules
 from ..stacking import GeneratorStates, separate, stack_modules
 from ..training import descend, make_adam
 

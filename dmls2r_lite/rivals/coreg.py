@@ -10,8 +10,8 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.utils import check_random_state
 
-from ..base import SemiSupervisedRegressor
-from ..parameters import check_not_above
+from ..foundation.checks import SemiSupervisedRegressor
+from ..foundation.parameters import check_not_above
 
 TIE = 1e-10  # candidates with the same neighbours tie; rounding must not decide, the first one wins
 

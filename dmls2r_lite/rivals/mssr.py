@@ -10,9 +10,9 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsRegressor
 from torch import Tensor, nn
 
-from ..base import seeded_torch
+from ..foundation.checks import seeded_torch
+from ..foundation.parameters import check_not_above, check_rules
 from ..model import make_encoder
-from ..parameters import check_not_above, check_rules
 from .batches import BatchTrainedRegressor, Training
 from .twins import _apply
 

@@ -14,8 +14,8 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
+from ..foundation.parameters import ParameterError, check_rules
 from ..model import SiameseNetwork
-from ..parameters import ParameterError, check_rules
 from ..training import Orders, TrainingSet, draw_batches
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
-from ..base import power_of_two
+from ..foundation.checks import power_of_two
 
 
 class _OfAnySize:

@@ -12,17 +12,17 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from ..base import (
+from ..fitting import as_columns
+from ..foundation.checks import (
     SemiSupervisedRegressor,
     check_regressor,
     is_labeled,
     make_scaler,
     seeded_torch,
 )
-from ..fitting import as_columns
-from ..losses import pairs_from_numbers
+from ..foundation.parameters import ParameterError
+from ..foundation.scores import pairs_from_numbers
 from ..model import make_encoder
-from ..parameters import ParameterError
 from ..probing import check_encoder_given, has_batch_norm, probe_encoder
 from .batches import BatchTrainedRegressor, Training
 from .trees import ExtraTrees

@@ -14,7 +14,7 @@ from sklearn.base import RegressorMixin
 from ..data.catalog import DATASETS
 from ..data.datasets import Dataset, load_dataset
 from ..data.splits import check_split_sizes
-from ..parameters import ParameterError, check_rules, did_you_mean
+from ..foundation.parameters import ParameterError, check_rules, did_you_mean
 from .tables import TrialTable, name_seeds
 from .trials import run_seeds
 

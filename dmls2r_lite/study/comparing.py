@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import bootstrap, rankdata, wilcoxon
 
-from ..parameters import check_rules
+from ..foundation.parameters import check_rules
 
 CELL = ["dataset", "n_labeled"]
 LEVEL = 0.05

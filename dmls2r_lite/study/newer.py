@@ -13,10 +13,10 @@ from threadpoolctl import threadpool_limits
 
 from ..data.datasets import Dataset
 from ..data.splits import check_split_sizes, split_dataset
-from ..parameters import check_rules
+from ..foundation.parameters import check_rules
+from ..practice.folds import fit_with_seeds
 from .benchmark import N_LABELED, REPORT_SEED, check_grid, load_benchmark_dataset
 from .tables import TrialTable, name_seeds
-from .trials import fit_with_seeds
 
 if TYPE_CHECKING:
     from ..estimators import DMLS2RRegressor

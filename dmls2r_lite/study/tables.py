@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 from joblib import Parallel, delayed
 
-from ..system import add_whole, ending_with
+from ..foundation.files import add_whole, ending_with
 
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 TIME_PATTERN = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin, clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import RegressorMixin
 from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from ..base import takes_unlabeled
 from ..data.datasets import Dataset
 from ..data.splits import split_dataset
-from ..system import ending_with
-
-MAX_VALUES = 2 * 10**7  # of the features of all folds that are fitted side by side: they are copied
+from ..foundation.files import ending_with
+from ..practice.folds import fit_with_seeds
 
 
 def run_trials(
@@ -122,173 +116,3 @@ def run_seeds(
             }
         )
     return rows
-
-
-def fit_with_seed(method: RegressorMixin, X: pd.DataFrame, y: pd.Series, seed: int) -> RegressorMixin:
-    """Fit a copy of an estimator: on all rows if it learns from unlabeled ones, else on the labeled.
-
-    Parameters
-    ----------
-    method : estimator
-    X : pandas.DataFrame of shape (n_samples, n_features)
-    y : pandas.Series of shape (n_samples,)
-        NaN for an unlabeled row.
-    seed : int
-        Becomes every `random_state` that the estimator has.
-    """
-    return fit_with_seeds(method, [(X, y)], [seed])[0]
-
-
-def fit_with_seeds(
-    method: RegressorMixin, training_sets: Sequence[tuple[pd.DataFrame, pd.Series]], seeds: Sequence[int]
-) -> list[RegressorMixin]:
-    """`fit_with_seed` for several seeds, each with a training set of its own; side by side if it can be.
-
-    An estimator can if the class that its `fit`, or `_fit`, is from has ``fit_side_by_side(models,
-    training_sets)``: a subclass's own way to fit comes first.
-    """
-    models = [clone(method) for _ in seeds]
-    for model, seed in zip(models, seeds, strict=True):
-        model.set_params(**{key: seed for key in model.get_params() if key.endswith("random_state")})
-    fit_of = next((kind for kind in type(method).__mro__ if {"fit", "_fit"} & vars(kind).keys()), object)
-    if len(models) > 1 and "fit_side_by_side" in vars(fit_of):
-        return method.fit_side_by_side(models, training_sets)
-    with warnings.catch_warnings():
-        # A Gaussian process on ten samples says so for almost every split; its errors show it anyway.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for model, (X, y) in zip(models, training_sets, strict=True):
-            rows = np.ones(len(y), dtype=bool) if takes_unlabeled(method) else y.notna().to_numpy()
-            model.fit(X[rows], y[rows])
-    return models
-
-
-def fit_without(
-    method: RegressorMixin,
-    X: pd.DataFrame,
-    y: pd.Series,
-    folds: Sequence[np.ndarray],
-    seeds: Sequence[int],
-) -> list[RegressorMixin]:
-    """Fit copies of an estimator, each with the targets of a fold hidden; folds of one size side by side.
-
-    Parameters
-    ----------
-    method : estimator
-        If it has a `fit_without` of its own, which may share work between folds, that is called.
-    X : pandas.DataFrame of shape (n_samples, n_features)
-    y : pandas.Series of shape (n_samples,)
-        NaN for an unlabeled row.
-    folds : sequence of numpy.ndarray of int
-        Positions of the rows to hide, for each copy.
-    seeds : sequence of int
-        For each copy, see `fit_with_seeds`.
-    """
-    if hasattr(method, "fit_without"):
-        return method.fit_without(X, y, folds, seeds)
-    models: dict[int, RegressorMixin] = {}
-    at_once = max(1, MAX_VALUES // X.size)
-    for size in sorted({len(fold) for fold in folds}):  # networks side by side need as many labels
-        alike = [place for place, fold in enumerate(folds) if len(fold) == size]
-        for start in range(0, len(alike), at_once):
-            places = alike[start : start + at_once]
-            sets = []
-            for place in places:
-                hidden = y.copy()
-                hidden.iloc[folds[place]] = np.nan
-                sets.append((X, hidden))
-            fitted = fit_with_seeds(method, sets, [seeds[place] for place in places])
-            models |= dict(zip(places, fitted, strict=True))
-    return [models[place] for place in range(len(folds))]
-
-
-def predict_held_out(
-    X: pd.DataFrame,
-    y: pd.Series,
-    methods: Mapping[str, RegressorMixin],
-    n_repeats: int,
-    seed: int = 0,
-    n_folds: int = 5,
-    n_jobs: int | None = None,
-    groups: ArrayLike | None = None,
-) -> pd.DataFrame:
-    """Estimate errors where labels are few: leave some labels out, predict them, and repeat.
-
-    In each repeat the labeled rows are dealt into folds at random. The rows of a fold lose their
-    target, as if it were not known, all methods are fitted, and predict them. So each labeled row is
-    predicted once in a repeat, by a model that has not seen its target.
-
-    Parameters
-    ----------
-    X : pandas.DataFrame of shape (n_samples, n_features)
-        Numbers, scaled as the methods need it.
-    y : pandas.Series of shape (n_samples,)
-        NaN for an unlabeled row; 3 other values at least.
-    methods : mapping of str to estimator
-    n_repeats : int
-    seed : int, default=0
-        Of the first repeat, for folds and methods; it counts up from there.
-    n_folds : int, default=5
-        As many as there are labels, if these are fewer.
-    n_jobs : int, optional
-        Processes, as in joblib.
-    groups : array-like of shape (n_samples,), optional
-        See `LabeledKFold.split`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per method, repeat and labeled row: `method`, `repeat`, `fold`, `row` (of the index of X),
-        `target`, `prediction`.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than 3 labels.
-    """
-    from ..interop import LabeledKFold  # here, because it needs torch
-
-    n_labeled = int(y.notna().sum())
-    if n_labeled < 3:
-        raise ValueError(f"y must hold at least 3 targets that are not NaN, got {n_labeled}")
-    folds = [
-        (repeat, number, fold)
-        for repeat in range(n_repeats)
-        for number, (_, fold) in enumerate(
-            LabeledKFold(min(n_folds, n_labeled), random_state=np.random.default_rng(seed + repeat)).split(
-                X, y, groups
-            )
-        )
-    ]
-    parts = Parallel(n_jobs=n_jobs)(
-        delayed(ending_with)(os.getpid(), _predict_folds, X, y, name, method, folds, seed)
-        for name, method in methods.items()
-    )
-    return pd.concat(parts, ignore_index=True).sort_values("repeat", kind="stable", ignore_index=True)
-
-
-@threadpool_limits.wrap(limits=1)
-def _predict_folds(
-    X: pd.DataFrame,
-    y: pd.Series,
-    name: str,
-    method: RegressorMixin,
-    folds: Sequence[tuple[int, int, np.ndarray]],
-    seed: int,
-) -> pd.DataFrame:
-    seeds = [seed + repeat for repeat, _, _ in folds]
-    models = fit_without(method, X, y, [fold for _, _, fold in folds], seeds)
-    return pd.concat(
-        [
-            pd.DataFrame(
-                {
-                    "method": name,
-                    "repeat": repeat,
-                    "fold": number,
-                    "row": X.index[fold],
-                    "target": y.iloc[fold].to_numpy(),
-                    "prediction": model.predict(X.iloc[fold]),
-                }
-            )
-            for (repeat, number, fold), model in zip(folds, models, strict=True)
-        ]
-    )

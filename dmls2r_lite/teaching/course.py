@@ -36,7 +36,7 @@ from nbgrader.preprocessors import (
 from traitlets import Bool, Enum, Integer, Unicode
 from traitlets.config import Config
 
-from ..system import replacing, write_whole
+from ..foundation.files import replacing, write_whole
 from .submission import can_shut_in, nothing_left, unchanged
 
 HIDDEN_TESTS = r"\n### BEGIN HIDDEN TESTS.*?### END HIDDEN TESTS"

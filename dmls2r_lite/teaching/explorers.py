@@ -26,8 +26,8 @@ from matplotlib.transforms import Bbox
 from scipy.special import softmax
 from sklearn.decomposition import PCA
 
+from ..foundation.scores import MiningMode
 from ..miner import mine_positives_negatives
-from ..scale import MiningMode
 from ..study.benchmark import N_LABELED
 from ..study.comparing import CANNOT_TELL, HURT
 from ..study.reproduction import judge_benchmark

@@ -6,10 +6,10 @@ import click
 import numpy as np
 import pandas as pd
 
-from dmls2r_lite.practice.trials import CHOSEN, FEW_LABELS, RANDOM, WITH_INTERVALS, shipped_few_labels
 from dmls2r_lite.rivals.plain import plain_models
 from dmls2r_lite.study.benchmark import AS_PUBLISHED
 from dmls2r_lite.study.comparing import give_verdict
+from dmls2r_lite.study.few_labels import CHOSEN, FEW_LABELS, RANDOM, WITH_INTERVALS, shipped_few_labels
 from dmls2r_lite.study.reproduction import paper_tables
 
 CELL = ["dataset", "method", "n_labeled"]

@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 import pandas as pd
 
-from dmls2r_lite.practice.trials import FEW_LABELS, few_label_methods
 from dmls2r_lite.study.benchmark import TRIALS, all_methods
+from dmls2r_lite.study.few_labels import FEW_LABELS, few_label_methods
 from dmls2r_lite.study.newer import NEWER_LOSSES, newer_methods
 from dmls2r_lite.study.tables import TIME
 

@@ -25,10 +25,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from dmls2r_lite.losses import pairs_from_numbers, pairwise_similarity_loss
+from dmls2r_lite.foundation.scores import pairs_from_numbers, pairwise_similarity_loss_all_pairs
+from dmls2r_lite.losses import pairwise_similarity_loss
 from dmls2r_lite.miner import mine
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
-from dmls2r_lite.scale import pairwise_similarity_loss_all_pairs
 from dmls2r_lite.teaching.plotting import set_style
 
 N_FEATURES, N_ANCHORS, K, BLOCK = 20, 1000, 5, 2**16

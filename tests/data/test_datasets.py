@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from dmls2r_lite.base import make_scaler
 from dmls2r_lite.data import Dataset, load_dataset, split_dataset, uci
 from dmls2r_lite.data.catalog import DATASETS
+from dmls2r_lite.foundation.checks import make_scaler
 
 BUNDLED = [name for name in DATASETS if name not in uci.FILES]
 PARTS = ("labeled", "unlabeled", "test")

@@ -15,9 +15,9 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dmls2r_lite.base import SemiSupervisedRegressor
 from dmls2r_lite.estimators import DMLS2RRegressor
-from dmls2r_lite.parameters import ParameterError
+from dmls2r_lite.foundation.checks import SemiSupervisedRegressor
+from dmls2r_lite.foundation.parameters import ParameterError
 from dmls2r_lite.practice import adapting
 from dmls2r_lite.practice.adapting import WithUnlabeled
 

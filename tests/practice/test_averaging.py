@@ -18,14 +18,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dmls2r_lite.base import SemiSupervisedRegressor
 from dmls2r_lite.data.preparing import make_preprocessor
 from dmls2r_lite.estimators import DMLS2RRegressor
-from dmls2r_lite.interop import LabeledKFold
-from dmls2r_lite.parameters import ParameterError
+from dmls2r_lite.foundation.checks import SemiSupervisedRegressor
+from dmls2r_lite.foundation.parameters import ParameterError
 from dmls2r_lite.practice import averaging
 from dmls2r_lite.practice.averaging import AveragedRegressor
-from dmls2r_lite.study.trials import fit_with_seed, fit_without
+from dmls2r_lite.practice.folds import LabeledKFold, fit_with_seed, fit_without
 
 # Without chance, so that loops can say what comes out.
 MODELS = {"ridge": Ridge(0.5), "2-NN": KNeighborsRegressor(2, weights="distance"), "mean": DummyRegressor()}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dmls2r_lite.data import load_dataset
 from dmls2r_lite.data.preparing import make_preprocessor
-from dmls2r_lite.parameters import ParameterError
+from dmls2r_lite.foundation.parameters import ParameterError
 from dmls2r_lite.practice.choosing import (
     NOISE,
     choose_rows,

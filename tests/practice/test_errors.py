@@ -13,9 +13,9 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
-from dmls2r_lite.base import SemiSupervisedRegressor
 from dmls2r_lite.data.preparing import make_preprocessor
-from dmls2r_lite.parameters import ParameterError
+from dmls2r_lite.foundation.checks import SemiSupervisedRegressor
+from dmls2r_lite.foundation.parameters import ParameterError
 from dmls2r_lite.practice import errors as errors_module
 from dmls2r_lite.practice.errors import correct_for_choice, cross_val_error, decisive_targets
 

@@ -19,13 +19,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dmls2r_lite.base import SemiSupervisedRegressor
 from dmls2r_lite.data.preparing import make_preprocessor
 from dmls2r_lite.estimators import DMLS2RRegressor
-from dmls2r_lite.interop import LabeledKFold
-from dmls2r_lite.parameters import ParameterError
+from dmls2r_lite.foundation.checks import SemiSupervisedRegressor
+from dmls2r_lite.foundation.parameters import ParameterError
 from dmls2r_lite.practice import intervals
 from dmls2r_lite.practice.averaging import AveragedRegressor
+from dmls2r_lite.practice.folds import LabeledKFold
 from dmls2r_lite.practice.intervals import (
     ConformalRegressor,
     held_out_coverage,

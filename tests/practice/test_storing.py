@@ -24,11 +24,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVR
 
-from dmls2r_lite.base import takes_unlabeled
 from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.data.preparing import make_preprocessor
 from dmls2r_lite.estimators import DMLS2RRegressor
-from dmls2r_lite.parameters import ParameterError
+from dmls2r_lite.foundation.checks import takes_unlabeled
+from dmls2r_lite.foundation.parameters import ParameterError
 from dmls2r_lite.practice import packing, storing
 from dmls2r_lite.practice.averaging import AveragedRegressor
 from dmls2r_lite.practice.intervals import ConformalRegressor

@@ -16,12 +16,12 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dmls2r_lite.estimators import DMLS2RRegressor
+from dmls2r_lite.practice.folds import fit_with_seeds
 from dmls2r_lite.rivals import batches
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import MSSRRegressor, contrastive_loss
 from dmls2r_lite.rivals.twins import MLPRegressor, PairwiseDifferenceRegressor
 from dmls2r_lite.stacking import stack_modules
-from dmls2r_lite.study.trials import fit_with_seeds
 
 
 def naive_coreg(X, y, k, ps, pool_size, max_rounds, seed):

@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from dmls2r_lite.data import split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
+from dmls2r_lite.practice.folds import fit_with_seed
 from dmls2r_lite.study import benchmark
 from dmls2r_lite.study.benchmark import (
     AS_PUBLISHED,
@@ -31,7 +32,7 @@ from dmls2r_lite.study.benchmark import (
     run_benchmark,
     shipped_trials,
 )
-from dmls2r_lite.study.trials import fit_with_seed, run_trial, run_trials
+from dmls2r_lite.study.trials import run_trial, run_trials
 
 KEY = list(TRIALS.key)
 FAST = ("median", "3-NN", "ridge")

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from joblib import delayed
 
-from dmls2r_lite import system
+from dmls2r_lite.foundation import files
 from dmls2r_lite.study.benchmark import TRIALS
 from dmls2r_lite.study.tables import TrialTable, name_seeds
 
@@ -106,7 +106,7 @@ class TestRun:
         list(run(tmp_path, KEYS[:3]))
         before = TABLE.path(tmp_path).read_bytes()
         write = os.write
-        monkeypatch.setattr(system.os, "write", lambda file, lines: write(file, lines[:20]))
+        monkeypatch.setattr(files.os, "write", lambda file, lines: write(file, lines[:20]))
         message = r"checks\.csv could not be written: No space left on device; the lines before are kept"
         with pytest.raises(OSError, match=message):
             list(run(tmp_path, KEYS[3:6]))

@@ -11,13 +11,14 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dmls2r_lite.base import SemiSupervisedRegressor
 from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
+from dmls2r_lite.foundation.checks import SemiSupervisedRegressor
+from dmls2r_lite.practice import folds as folds_module
+from dmls2r_lite.practice.folds import fit_with_seed, fit_without, predict_held_out
 from dmls2r_lite.rivals.plain import plain_models
-from dmls2r_lite.study import trials as trials_module
 from dmls2r_lite.study.reproduction import paper_tables
-from dmls2r_lite.study.trials import fit_with_seed, fit_without, predict_held_out, run_trials
+from dmls2r_lite.study.trials import run_trials
 
 SECONDS = ["fit_seconds", "predict_seconds"]
 
@@ -211,7 +212,7 @@ class TestHeldOut:
         methods = {"DML-S2R": DMLS2RRegressor(n_epochs=2), "ridge": plain_models()["ridge"]}
         together = predict_held_out(X, y, methods, n_repeats=2)
         assert sizes == [4, 6]  # of five folds two and three are of one size, in each repeat
-        monkeypatch.setattr(trials_module, "MAX_VALUES", 1)
+        monkeypatch.setattr(folds_module, "MAX_VALUES", 1)
         alone = predict_held_out(X, y, methods, n_repeats=2)
         assert len(sizes) == 2
         key = ["method", "repeat", "row"]
@@ -281,7 +282,7 @@ class TestFitWithout:
     @pytest.mark.parametrize("max_values", [1, 180, 10**9])
     def test_networks_of_folds_of_one_size_at_once(self, table, max_values, monkeypatch):
         X, y, folds = table
-        monkeypatch.setattr(trials_module, "MAX_VALUES", max_values)
+        monkeypatch.setattr(folds_module, "MAX_VALUES", max_values)
         sizes, whole = [], DMLS2RRegressor.fit_side_by_side
 
         def spy(models, sets):

@@ -16,7 +16,12 @@ from torch import nn
 
 from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
-from dmls2r_lite.losses import RankedListLoss, pairs_from_numbers, pairwise_similarity_loss, ranked_list_loss
+from dmls2r_lite.foundation.scores import (
+    mine_from_scores,
+    pairs_from_numbers,
+    pairwise_similarity_loss_all_pairs,
+)
+from dmls2r_lite.losses import RankedListLoss, pairwise_similarity_loss, ranked_list_loss
 from dmls2r_lite.miner import mine_positives_negatives
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
 from dmls2r_lite.practice.choosing import (
@@ -26,16 +31,15 @@ from dmls2r_lite.practice.choosing import (
     variance_reduction,
 )
 from dmls2r_lite.practice.errors import correct_for_choice
+from dmls2r_lite.practice.folds import fit_with_seed, predict_held_out
 from dmls2r_lite.practice.intervals import ConformalRegressor
 from dmls2r_lite.rivals import newer
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import contrastive_loss
 from dmls2r_lite.rivals.placebos import shuffle_columns
 from dmls2r_lite.rivals.plain import plain_models
-from dmls2r_lite.scale import mine_from_scores, pairwise_similarity_loss_all_pairs
 from dmls2r_lite.schedules import alternate
 from dmls2r_lite.study.comparing import compare, give_verdict, holm
-from dmls2r_lite.study.trials import fit_with_seed, predict_held_out
 from dmls2r_lite.training import MetricStep, PairwiseStep, TrainingSet, plan, train
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"

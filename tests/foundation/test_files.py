@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from dmls2r_lite.system import add_whole, leftovers, replacing, write_whole
+from dmls2r_lite.foundation.files import add_whole, leftovers, replacing, write_whole
 
 posix = pytest.mark.skipif(os.name == "nt", reason="asks for what Windows does not have")
 
@@ -24,7 +24,7 @@ def limited(code, n_bytes=None, umask=0o022):
         if n_bytes is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
 
-    code = f"from pathlib import Path\nfrom dmls2r_lite.system import *\n{code}"
+    code = f"from pathlib import Path\nfrom dmls2r_lite.foundation.files import *\n{code}"
     command = [sys.executable, "-c", code]
     return subprocess.run(command, preexec_fn=prepare, capture_output=True, text=True)
 
@@ -129,7 +129,7 @@ WORK = """
 import os, sys, time
 from pathlib import Path
 from joblib import Parallel, delayed
-from dmls2r_lite.system import ending_with
+from dmls2r_lite.foundation.files import ending_with
 
 def work(folder, number):
     Path(folder, str(os.getpid())).touch()

@@ -13,12 +13,13 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
-from dmls2r_lite.parameters import ParameterError
-from dmls2r_lite.practice import trials as trials_module
+from dmls2r_lite.foundation.parameters import ParameterError
 from dmls2r_lite.practice.choosing import choose_rows
 from dmls2r_lite.practice.errors import correct_for_choice
 from dmls2r_lite.practice.intervals import ConformalRegressor
-from dmls2r_lite.practice.trials import (
+from dmls2r_lite.study import few_labels as trials_module
+from dmls2r_lite.study.benchmark import AS_PUBLISHED
+from dmls2r_lite.study.few_labels import (
     CHOICES,
     CHOSEN,
     DATASETS,
@@ -31,7 +32,6 @@ from dmls2r_lite.practice.trials import (
     has_intervals,
     run_few_labels,
 )
-from dmls2r_lite.study.benchmark import AS_PUBLISHED
 
 N, SEED = 10, 3
 KEY = list(FEW_LABELS.key)

@@ -7,41 +7,14 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
-
-from .losses import pairs_from_numbers, pairwise_similarity_loss
-from .model import SiameseNetwork
 
 MiningMode = Literal["absolute", "signed"]
 
 
-def all_pairs_loss(network: SiameseNetwork, x: Tensor, y: Tensor) -> Tensor:
-    """Eq. 2 over all ordered pairs: in O(N) if the network is separable, else by blocks of pairs.
-
-    Blocks are recomputed in the backward pass, so memory stays bounded by ``network.max_pairs``.
-
-    Parameters
-    ----------
-    network : SiameseNetwork
-    x : Tensor of shape (N, ...)
-    y : Tensor of shape (N,) or (N, t)
-
-    Returns
-    -------
-    Tensor
-        A scalar.
-    """
-    if network.is_separable:
-        return network.each(pairwise_similarity_loss_all_pairs)(*network.scores(x), y)
-    z, n = network.encoder(x), len(y)
-
-    def block_loss(numbers: Tensor) -> Tensor:
-        i, j = pairs_from_numbers(numbers, n)
-        return pairwise_similarity_loss(network.head(z[i], z[j]), y[i] - y[j]) * len(numbers)
-
-    blocks = torch.arange(n * (n - 1), device=x.device).split(network.max_pairs)
-    total = sum(checkpoint(block_loss, numbers, use_reentrant=False) for numbers in blocks)
-    return torch.as_tensor(total) / (n * (n - 1))
+def pairs_from_numbers(numbers: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """Number the N(N-1) ordered pairs with i != j row by row; return i and j of the given numbers."""
+    i, rest = numbers // (n - 1), numbers % (n - 1)
+    return i, rest + (rest >= i).long()
 
 
 def pairwise_similarity_loss_all_pairs(g: Tensor, h: Tensor, y: Tensor) -> Tensor:

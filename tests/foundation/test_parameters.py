@@ -8,7 +8,13 @@ import pytest
 from torch import nn
 
 from dmls2r_lite.estimators import DMLS2RRegressor
-from dmls2r_lite.parameters import RULES, SCHEDULE_NAMES, ParameterError, check_not_above, check_rules
+from dmls2r_lite.foundation.parameters import (
+    RULES,
+    SCHEDULE_NAMES,
+    ParameterError,
+    check_not_above,
+    check_rules,
+)
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import MSSRRegressor
 from dmls2r_lite.rivals.twins import MLPRegressor

@@ -19,15 +19,15 @@ from threadpoolctl import threadpool_limits
 from ..data.datasets import Dataset
 from ..data.splits import Split, check_split_sizes, split_dataset
 from ..estimators import DMLS2RRegressor
-from ..parameters import check_rules
+from ..foundation.parameters import check_rules
+from ..practice.averaging import AveragedRegressor
+from ..practice.choosing import choose_rows
+from ..practice.errors import correct_for_choice
+from ..practice.folds import fit_with_seed, fit_with_seeds
+from ..practice.intervals import ConformalRegressor, rank_of_bound
 from ..rivals.plain import plain_models
-from ..study.benchmark import AS_PUBLISHED, N_LABELED, REPORT_SEED, check_grid, load_benchmark_dataset
-from ..study.tables import TrialTable, name_seeds
-from ..study.trials import fit_with_seed, fit_with_seeds
-from .averaging import AveragedRegressor
-from .choosing import choose_rows
-from .errors import correct_for_choice
-from .intervals import ConformalRegressor, rank_of_bound
+from .benchmark import AS_PUBLISHED, N_LABELED, REPORT_SEED, check_grid, load_benchmark_dataset
+from .tables import TrialTable, name_seeds
 
 DATASETS = ("boston", "superconductivity", AS_PUBLISHED, "air_quality", "diabetes", "friedman")
 COVERAGES = (0.8, 0.9)

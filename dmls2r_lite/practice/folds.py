@@ -1,0 +1,309 @@
+"""Folds of labels, and what models fitted without them predict for them."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import mean_absolute_error
+from sklearn.utils import check_random_state
+from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from ..foundation.checks import check_numbers, is_labeled, takes_unlabeled
+from ..foundation.files import ending_with
+from ..foundation.parameters import ParameterError, check_not_above, check_rules
+
+MAX_VALUES = 2 * 10**7  # of the features of all folds that are fitted side by side: they are copied
+
+
+class LabeledKFold:
+    """Folds for scikit-learn's `cross_val_score`, `GridSearchCV` and the like.
+
+    Labeled rows are dealt into folds, with `groups` whole groups of them; rows whose target is NaN are in
+    every training set and in no test set, so that any scorer will do.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        2 or more; as many as there are labels is leave-one-out.
+    random_state : int, RandomState or Generator instance or None, default=None
+        Of the order in which labeled rows are dealt.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dmls2r_lite.practice.folds import LabeledKFold
+    >>> y = np.array([1.0, np.nan, 2.0, np.nan])
+    >>> [(train.tolist(), test.tolist()) for train, test in LabeledKFold(2, random_state=0).split(y, y)]
+    [([0, 1, 3], [2]), ([1, 2, 3], [0])]
+    """
+
+    def __init__(
+        self,
+        n_splits: int = 5,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+    ) -> None:
+        is_generator = isinstance(random_state, np.random.Generator)
+        check_rules({"n_splits": n_splits, "random_state": None if is_generator else random_state})
+        self.n_splits = n_splits
+        self.random_state = random_state
+
+    def split(
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Rows to train on and labeled rows to test on, for each fold.
+
+        Parameters
+        ----------
+        X : array-like
+            Not looked at.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            NaN for an unlabeled row.
+        groups : array-like of shape (n_samples,), optional
+            What rows belong together, such as a patient, batch or site. Labeled rows of one group come into
+            one fold; unlabeled rows stay in every training set.
+
+        Raises
+        ------
+        ParameterError
+            If there are fewer labels, or groups of labels, than folds, or `groups` has another length.
+        """
+        labels = np.flatnonzero(is_labeled(np.asarray(check_numbers("y", y), dtype=float)))
+        check_not_above("n_splits", self.n_splits, len(labels), "the number of labels")
+        rng = self.random_state
+        if not isinstance(rng, np.random.Generator):  # which scikit-learn's check does not take
+            rng = check_random_state(rng)
+        rows = np.arange(len(np.asarray(y)))
+        if groups is None:
+            folds = np.array_split(rng.permutation(labels), self.n_splits)
+        else:
+            folds = _deal_groups(labels, groups, len(rows), self.n_splits, rng)
+        for fold in folds:
+            yield np.setdiff1d(rows, fold), np.sort(fold)
+
+    def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
+        """Number of folds."""
+        return self.n_splits
+
+
+def _deal_groups(
+    labels: np.ndarray,
+    groups: ArrayLike,
+    n_rows: int,
+    n_splits: int,
+    rng: np.random.RandomState | np.random.Generator,
+) -> list[np.ndarray]:
+    """Deal whole groups: the largest first, each into the fold with the fewest labels so far."""
+    values = np.asarray(groups, dtype=object)  # else an unknown one among texts is the text 'nan'
+    if values.shape != (n_rows,):
+        raise ParameterError(
+            f"groups must have a value for each of the {n_rows} rows, got shape {values.shape}"
+        )
+    numbers, names = pd.factorize(values, use_na_sentinel=True)
+    of_label = numbers[labels]
+    if (of_label < 0).any():
+        raise ParameterError(
+            f"groups must be known for every labeled row, got none for row {labels[of_label.argmin()]}"
+        )
+    sizes = np.bincount(of_label, minlength=len(names))
+    present = rng.permutation(np.flatnonzero(sizes))
+    if len(present) < n_splits:
+        raise ParameterError(
+            f"groups must be at least as many among labeled rows as folds, {n_splits}, got {len(present)}"
+        )
+    folds: list[list[int]] = [[] for _ in range(n_splits)]
+    for group in present[np.argsort(-sizes[present], kind="stable")]:
+        min(folds, key=len).extend(labels[of_label == group])
+    return [np.array(fold) for fold in folds]
+
+
+def score_labeled(estimator: RegressorMixin, X: Any, y: ArrayLike) -> float:
+    """A scorer for scikit-learn: minus the mean absolute error on rows whose target is known.
+
+    Raises
+    ------
+    ValueError
+        If no target is known.
+    """
+    y = np.asarray(check_numbers("y", y), dtype=float)
+    rows = np.flatnonzero(is_labeled(y))
+    if len(rows) == 0:
+        raise ValueError("y must hold at least one target that is not NaN, got none")
+    X_labeled = X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
+    return -float(mean_absolute_error(y[rows], estimator.predict(X_labeled)))
+
+
+def fit_with_seed(method: RegressorMixin, X: pd.DataFrame, y: pd.Series, seed: int) -> RegressorMixin:
+    """Fit a copy of an estimator: on all rows if it learns from unlabeled ones, else on the labeled.
+
+    Parameters
+    ----------
+    method : estimator
+    X : pandas.DataFrame of shape (n_samples, n_features)
+    y : pandas.Series of shape (n_samples,)
+        NaN for an unlabeled row.
+    seed : int
+        Becomes every `random_state` that the estimator has.
+    """
+    return fit_with_seeds(method, [(X, y)], [seed])[0]
+
+
+def fit_with_seeds(
+    method: RegressorMixin, training_sets: Sequence[tuple[pd.DataFrame, pd.Series]], seeds: Sequence[int]
+) -> list[RegressorMixin]:
+    """`fit_with_seed` for several seeds, each with a training set of its own; side by side if it can be.
+
+    An estimator can if the class that its `fit`, or `_fit`, is from has ``fit_side_by_side(models,
+    training_sets)``: a subclass's own way to fit comes first.
+    """
+    models = [clone(method) for _ in seeds]
+    for model, seed in zip(models, seeds, strict=True):
+        model.set_params(**{key: seed for key in model.get_params() if key.endswith("random_state")})
+    fit_of = next((kind for kind in type(method).__mro__ if {"fit", "_fit"} & vars(kind).keys()), object)
+    if len(models) > 1 and "fit_side_by_side" in vars(fit_of):
+        return method.fit_side_by_side(models, training_sets)
+    with warnings.catch_warnings():
+        # A Gaussian process on ten samples says so for almost every split; its errors show it anyway.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for model, (X, y) in zip(models, training_sets, strict=True):
+            rows = np.ones(len(y), dtype=bool) if takes_unlabeled(method) else y.notna().to_numpy()
+            model.fit(X[rows], y[rows])
+    return models
+
+
+def fit_without(
+    method: RegressorMixin,
+    X: pd.DataFrame,
+    y: pd.Series,
+    folds: Sequence[np.ndarray],
+    seeds: Sequence[int],
+) -> list[RegressorMixin]:
+    """Fit copies of an estimator, each with the targets of a fold hidden; folds of one size side by side.
+
+    Parameters
+    ----------
+    method : estimator
+        If it has a `fit_without` of its own, which may share work between folds, that is called.
+    X : pandas.DataFrame of shape (n_samples, n_features)
+    y : pandas.Series of shape (n_samples,)
+        NaN for an unlabeled row.
+    folds : sequence of numpy.ndarray of int
+        Positions of the rows to hide, for each copy.
+    seeds : sequence of int
+        For each copy, see `fit_with_seeds`.
+    """
+    if hasattr(method, "fit_without"):
+        return method.fit_without(X, y, folds, seeds)
+    models: dict[int, RegressorMixin] = {}
+    at_once = max(1, MAX_VALUES // X.size)
+    for size in sorted({len(fold) for fold in folds}):  # networks side by side need as many labels
+        alike = [place for place, fold in enumerate(folds) if len(fold) == size]
+        for start in range(0, len(alike), at_once):
+            places = alike[start : start + at_once]
+            sets = []
+            for place in places:
+                hidden = y.copy()
+                hidden.iloc[folds[place]] = np.nan
+                sets.append((X, hidden))
+            fitted = fit_with_seeds(method, sets, [seeds[place] for place in places])
+            models |= dict(zip(places, fitted, strict=True))
+    return [models[place] for place in range(len(folds))]
+
+
+def predict_held_out(
+    X: pd.DataFrame,
+    y: pd.Series,
+    methods: Mapping[str, RegressorMixin],
+    n_repeats: int,
+    seed: int = 0,
+    n_folds: int = 5,
+    n_jobs: int | None = None,
+    groups: ArrayLike | None = None,
+) -> pd.DataFrame:
+    """Estimate errors where labels are few: leave some labels out, predict them, and repeat.
+
+    In each repeat the labeled rows are dealt into folds at random. The rows of a fold lose their
+    target, as if it were not known, all methods are fitted, and predict them. So each labeled row is
+    predicted once in a repeat, by a model that has not seen its target.
+
+    Parameters
+    ----------
+    X : pandas.DataFrame of shape (n_samples, n_features)
+        Numbers, scaled as the methods need it.
+    y : pandas.Series of shape (n_samples,)
+        NaN for an unlabeled row; 3 other values at least.
+    methods : mapping of str to estimator
+    n_repeats : int
+    seed : int, default=0
+        Of the first repeat, for folds and methods; it counts up from there.
+    n_folds : int, default=5
+        As many as there are labels, if these are fewer.
+    n_jobs : int, optional
+        Processes, as in joblib.
+    groups : array-like of shape (n_samples,), optional
+        See `LabeledKFold.split`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per method, repeat and labeled row: `method`, `repeat`, `fold`, `row` (of the index of X),
+        `target`, `prediction`.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than 3 labels.
+    """
+    n_labeled = int(y.notna().sum())
+    if n_labeled < 3:
+        raise ValueError(f"y must hold at least 3 targets that are not NaN, got {n_labeled}")
+    folds = [
+        (repeat, number, fold)
+        for repeat in range(n_repeats)
+        for number, (_, fold) in enumerate(
+            LabeledKFold(min(n_folds, n_labeled), random_state=np.random.default_rng(seed + repeat)).split(
+                X, y, groups
+            )
+        )
+    ]
+    parts = Parallel(n_jobs=n_jobs)(
+        delayed(ending_with)(os.getpid(), _predict_folds, X, y, name, method, folds, seed)
+        for name, method in methods.items()
+    )
+    return pd.concat(parts, ignore_index=True).sort_values("repeat", kind="stable", ignore_index=True)
+
+
+@threadpool_limits.wrap(limits=1)
+def _predict_folds(
+    X: pd.DataFrame,
+    y: pd.Series,
+    name: str,
+    method: RegressorMixin,
+    folds: Sequence[tuple[int, int, np.ndarray]],
+    seed: int,
+) -> pd.DataFrame:
+    seeds = [seed + repeat for repeat, _, _ in folds]
+    models = fit_without(method, X, y, [fold for _, _, fold in folds], seeds)
+    return pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    "method": name,
+                    "repeat": repeat,
+                    "fold": number,
+                    "row": X.index[fold],
+                    "target": y.iloc[fold].to_numpy(),
+                    "prediction": model.predict(X.iloc[fold]),
+                }
+            )
+            for (repeat, number, fold), model in zip(folds, models, strict=True)
+        ]
+    )
