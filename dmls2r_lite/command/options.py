@@ -1,33 +1,171 @@
-"""Parameters that are given by -p NAME VALUE."""
+"""What the commands share: how they read what is typed, how they refuse, how they show a table."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+if TYPE_CHECKING:
+    from ..data.reading import Reading
+
+# Heavy imports are inside the functions that need them, so that a refusal comes at once.
+
 LISTS = ("drop_columns", "column_types", "missing_values")  # more of them are added up
+SAME_COMMAND = "the same command does the rest"
+
+table_argument = click.argument("file", type=click.Path(path_type=Path))
+output_option = click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="A CSV file that does not exist yet.  [default: named after FILE, in the current folder]",
+)
 
 
-def merge_given(given: Sequence[tuple[str, str]], known: Collection[str] | None = None) -> dict[str, str]:
-    """One value for each name: lists are joined by commas.
+class Commands(click.Group):
+    """Commands whose errors are one line each, and whose help is not cut within a sentence."""
 
-    Raises
-    ------
-    click.ClickException
-        If another parameter is given twice, or a name is not known.
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """Add one; the list of commands shows its first sentence."""
+        cmd.short_help = re.split(r"(?<=\.)\s", cmd.help or "")[0]
+        super().add_command(cmd, name)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run one, and end it with the message of what it refuses."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # nobody reads on: click ends quietly
+            raise
+        except (OSError, ValueError) as error:
+            raise click.ClickException(str(error)) from error
+
+
+class ManyValues(click.Command):
+    """A command whose repeatable options take several values at once: `--datasets boston toy`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Name the option again before each further value."""
+        repeatable = {
+            name for known in self.params if getattr(known, "multiple", False) for name in known.opts
+        }
+        given: list[str] = []
+        option = ""
+        for arg in args:
+            if arg.startswith("-"):
+                option = arg
+            elif option in repeatable and given[-1] != option:
+                given.append(option)
+            given.append(arg)
+        return super().parse_args(ctx, given)
+
+
+def parameters_option(words: str, known: Collection[str] | None = None) -> Callable[..., Any]:
+    """The option -p NAME VALUE, which gives a mapping to `given`: lists are joined by commas.
+
+    Parameters
+    ----------
+    words : str
+        For the help.
+    known : collection of str, optional
+        Names that may be given. Default: all.
     """
-    merged: dict[str, str] = {}
-    for name, value in given:
-        if name in merged and name not in LISTS:
-            raise click.ClickException(f"give {name} once, got {merged[name]} and {value}")
-        merged[name] = f"{merged[name]}, {value}" if name in merged else value
-    unknown = [name for name in merged if known is not None and name not in known]
-    if unknown and known is not None:
-        from ..foundation.parameters import did_you_mean  # here, because it brings NumPy
 
-        raise click.ClickException(
-            f"unknown parameter {', '.join(unknown)}; known are {', '.join(known)}"
-            f"{did_you_mean(unknown[0], known)}"
-        )
-    return merged
+    def merge(
+        ctx: click.Context, option: click.Parameter, pairs: Iterable[tuple[str, str]]
+    ) -> dict[str, str]:
+        given: dict[str, str] = {}
+        for name, value in pairs:
+            if name in given and name not in LISTS:
+                raise ValueError(f"give {name} once, got {given[name]} and {value}")
+            given[name] = f"{given[name]}, {value}" if name in given else value
+        if known is not None:
+            check_names("parameter", given, known)
+        return given
+
+    return click.option(
+        "-p", "given", nargs=2, multiple=True, metavar="NAME VALUE", callback=merge, help=words
+    )
+
+
+def check_names(what: str, given: Iterable[str], known: Collection[str], listed: str = "") -> None:
+    """Raise ValueError if a name is not among those that are known, which may be listed otherwise."""
+    for name in given:
+        if name not in known:
+            from ..foundation.parameters import did_you_mean, shown
+
+            raise ValueError(
+                f"unknown {what} {shown(name)}{did_you_mean(name, known)}; "
+                f"known are {listed or ', '.join(known)}"
+            )
+
+
+def new_csv(output: Path | None, source: Path, ending: str) -> Path:
+    """Check the file to write, by default named after the table that it is made of."""
+    from ..data.reading import table_name
+
+    output = output or Path(f"{table_name(source)}_{ending}.csv")
+    if output.suffix.lower() != ".csv":
+        raise ValueError(f"--output must end in .csv, got {output}")
+    if not output.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {output.parent}")
+    return check_new(output)
+
+
+def check_new(path: Path) -> Path:
+    """Raise FileExistsError if there is such a file."""
+    if path.exists():
+        raise FileExistsError(f"{path} exists: move it, or name another file with --output")
+    return path
+
+
+def read_alike(path: Path, kinds: Mapping[str, str], missing_values: str, other: str) -> Reading:
+    """Read a table that must have the columns of another one, each as in that one.
+
+    Parameters
+    ----------
+    path : Path
+    kinds : mapping of str to str
+        What each column holds, see `read_table`. Further columns of the file are left out.
+    missing_values : str
+    other : str
+        What to call the other one.
+    """
+    from ..data.noticing import enumerate_names
+    from ..data.reading import read, read_cells
+
+    cells = read_cells(path)
+    if missing := [name for name in kinds if name not in cells]:
+        raise ValueError(f"{path} must have the columns of {other}, but lacks {enumerate_names(missing)}")
+    if len(cells) == 0:
+        raise ValueError(f"{path} must hold a row below the line of names, got none")
+    further = [name for name in map(str, cells) if name not in kinds]
+    try:
+        return read(path, further, column_types=kinds, missing_values=missing_values, min_rows=0)
+    except ValueError as error:
+        raise ValueError(str(error).replace("as column_types says", f"as in {other}")) from error
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Say what to do when a command is stopped that goes on from where it was."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(f"\nInterrupted: {SAME_COMMAND}.", err=True)
+        sys.exit(130)
+    except (OSError, RuntimeError) as error:
+        raise click.ClickException(f"{error}. What is finished is kept: {SAME_COMMAND}") from error
+
+
+def align(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table: each column as wide as its widest entry, numbers to the right."""
+    columns = []
+    for column in zip(*rows, strict=True):
+        width, is_number = max(map(len, column)), all(e.replace(".", "").isdigit() for e in column[1:])
+        columns.append([entry.rjust(width) if is_number else entry.ljust(width) for entry in column])
+    return ["  ".join(entries).rstrip() for entries in zip(*columns, strict=True)]

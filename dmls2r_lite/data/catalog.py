@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import load_diabetes, make_friedman1
 
 from . import uci
 
@@ -51,11 +50,15 @@ def _boston(data_dir: str | Path | None) -> pd.DataFrame:
 
 
 def _diabetes(data_dir: str | Path | None) -> pd.DataFrame:
+    from sklearn.datasets import load_diabetes  # takes a second, which the catalog itself need not
+
     bunch = load_diabetes(as_frame=True, scaled=False)
     return bunch.data.assign(progression=bunch.target)
 
 
 def _friedman(data_dir: str | Path | None) -> pd.DataFrame:
+    from sklearn.datasets import make_friedman1
+
     X, y = make_friedman1(n_samples=1500, n_features=10, noise=1.0, random_state=0)
     return pd.DataFrame(X, columns=[f"x{i}" for i in range(1, 11)]).assign(y=y)
 

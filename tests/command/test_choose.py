@@ -121,86 +121,42 @@ def test_parquet_and_one_column_and_names_that_are_taken():
     )
 
 
-def test_all_rows_that_are_left():
-    pd.DataFrame({"a": [1.0, 2, 3, 4], "y": [None, 1, None, None]}).to_csv("t.csv", index=False)
-    assert choose("t.csv", "-n", 3, "-p", "target", "y").exit_code == 0
-    assert sorted(pd.read_csv("t_chosen.csv")["line"]) == [2, 4, 5]
+TARGET = ("-p", "target")
 
 
-REFUSED = {
-    "all labeled": (["-p", "target", "a"], "t.csv must have a row to choose, but a has a value in all 4"),
-    "too many": (["-n", "5"], "n must not exceed the number of rows without a label, 4, got 5"),
-    "too many left": (
-        ["-n", "3", "-p", "target", "y"],
-        "n must not exceed the number of rows without a label, 2, got 3",
-    ),
-    "none": (["-n", "0"], "n must be an integer of 1 or more, got 0"),
-    "no such column": (["-p", "target", "z"], "target must name a column of t.csv (a, b, y), got 'z'"),
-    "a target of texts": (
-        ["-p", "target", "b"],
-        "target must name a column of numbers, but b of t.csv holds x",
-    ),
-    "target and dropped": (
-        ["-p", "target", "y", "-p", "drop_columns", "y"],
-        "drop_columns must not name the target, got y",
-    ),
-    "dropped and not there": (
-        ["-p", "drop_columns", "z"],
-        "drop_columns must name columns of t.csv (a, b, y), got z",
-    ),
-    "nothing to use": (
-        ["-p", "drop_columns", "a,y"],
-        "t.csv must have a column that can be used, and not be the same in all rows",
-    ),
-    "a parameter that is given twice": (
-        ["-p", "target", "a", "-p", "target", "y"],
-        "give target once, got a and y",
-    ),
-    "another parameter": (
-        ["-p", "seed", "3"],
-        "unknown parameter seed; known are target, drop_columns, groups, column_types, missing_values",
-    ),
-    "targets without columns": (
-        ["--targets", "other.csv"],
-        "other.csv must have the columns of t.csv, but lacks b, y",
-    ),
-    "no such targets": (["--targets", "no.csv"], "there is no file no.csv"),
-    "another kind of output": (["--output", "out.png"], "--output must end in .csv, got out.png"),
-    "an output that exists": (
-        ["--output", "other.csv"],
-        "other.csv exists: move it, or name another file with --output",
-    ),
-    "a picture that exists": (
-        ["--output", "kept.csv"],
-        "kept.png exists: move it, or name another file with --output",
-    ),
-    "no such folder": (["--output", "no/out.csv"], "there is no folder no"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_refused(case, folder):
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*TARGET, "a"], "t.csv must have a row to choose, but a has a value in all 4"),
+        (["-n", "5"], "n must not exceed the number of rows without a label, 4, got 5"),
+        (["-n", "3", *TARGET, "y"], "n must not exceed the number of rows without a label, 2, got 3"),
+        (["-n", "0"], "n must be an integer of 1 or more, got 0"),
+        ([*TARGET, "z"], "target must name a column of t.csv (a, b, y), got 'z'"),
+        ([*TARGET, "b"], "target must name a column of numbers, but b of t.csv holds x"),
+        ([*TARGET, "y", "-p", "drop_columns", "y"], "drop_columns must not name the target, got y"),
+        (["-p", "drop_columns", "z"], "drop_columns must name columns of t.csv (a, b, y), got z"),
+        (["-p", "drop_columns", "a,y"], "t.csv must have a column that can be used, and not be the same in "
+         "all rows"),
+        ([*TARGET, "a", *TARGET, "y"], "give target once, got a and y"),
+        (["-p", "seed", "3"], "unknown parameter 'seed'; known are target, drop_columns, groups, "
+         "column_types, missing_values"),
+        (["--targets", "other.csv"], "other.csv must have the columns of t.csv, but lacks b, y"),
+        (["--targets", "no.csv"], "there is no file no.csv"),
+        (["--output", "out.png"], "--output must end in .csv, got out.png"),
+        (["--output", "other.csv"], "other.csv exists: move it, or name another file with --output"),
+        (["--output", "kept.csv"], "kept.png exists: move it, or name another file with --output"),
+        (["--output", "no/out.csv"], "there is no folder no"),
+    ],
+)  # fmt: skip
+def test_refused(arguments, message, folder):
     pd.DataFrame({"a": [1.0, 2, 3, 4], "b": "x", "y": [None, 1, None, 3]}).to_csv("t.csv", index=False)
     pd.DataFrame({"a": [1.0, 2, 3, 4]}).to_csv("other.csv", index=False)
     (folder / "kept.png").write_text("mine")
     before = {path: path.read_bytes() for path in folder.iterdir()}
-    arguments, message = REFUSED[case]
     result = choose("t.csv", "-n", "1", *arguments)
     assert result.exit_code == 1
     assert result.output == f"Error: {message}\n"
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
-
-
-def test_no_such_file():
-    result = choose("no.csv", "-n", "1")
-    assert (result.exit_code, result.output) == (1, "Error: there is no file no.csv\n")
-
-
-def test_lines_of_spaces_only(folder):
-    (folder / "t.csv").write_text("a\n1\n  \n2\n3\n")
-    result = choose("t.csv", "-n", "1")
-    assert result.exit_code == 0, result.output
-    assert pd.read_csv("t_chosen.csv")["line"].tolist() in ([2], [4], [5])
 
 
 def test_columns_may_be_named_one_by_one(frame):
@@ -246,19 +202,18 @@ def test_an_interrupted_picture_leaves_nothing(frame, folder, monkeypatch):
     assert [path.name for path in folder.iterdir()] == ["t.csv"]
 
 
-def test_where_rows_stand(folder):
-    path = folder / "t.csv"
-    for text, lines in {
-        "\n\na,b\n1,2\n\n3,4\n5,6\n": [4, 6, 7],
-        'a,b\n"x\ny",1\nz,2\n"p\n\nq",3\nr,4\n': [2, 4, 5, 8],
-        "a\r\n1\r\n2\r\n\r\n3\r\n": [2, 3, 5],
-        "a\r1\r2\r3\r": [2, 3, 4],
-        "a,b\n1,\n,\n  ,3\n4,5": [2, 3, 4, 5],
-        '"a\nb",c\n1,2\n3,4\n5,6': [3, 4, 5],
-    }.items():
-        path.write_bytes(text.encode())
-        reading = read(path, min_rows=1)
-        assert (reading.lines, reading.separator) == (lines, ",")
-    path.write_bytes("\ufeffa;b\n1;2\n3;4\n".encode())
-    reading = read(path, min_rows=1)
-    assert (reading.lines, reading.separator) == ([2, 3], ";")
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("\n\na,b\n1,2\n\n3,4\n5,6\n", [4, 6, 7]),
+        ('a,b\n"x\ny",1\nz,2\n"p\n\nq",3\nr,4\n', [2, 4, 5, 8]),
+        ("a\r\n1\r\n2\r\n\r\n3\r\n", [2, 3, 5]),
+        ("a\r1\r2\r3\r", [2, 3, 4]),
+        ("a,b\n1,\n,\n  ,3\n4,5", [2, 3, 4, 5]),
+        ('"a\nb",c\n1,2\n3,4\n5,6', [3, 4, 5]),
+        ("\ufeffa,b\n1,2\n3,4\n", [2, 3]),
+    ],
+)
+def test_where_rows_stand(folder, text, lines):
+    (folder / "t.csv").write_bytes(text.encode())
+    assert read("t.csv", min_rows=1).lines == lines

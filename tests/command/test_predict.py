@@ -1,7 +1,6 @@
 """`dmls2r predict`: every row once, with the model's estimate."""
 
 import os
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -149,40 +148,21 @@ def test_order_of_day_and_month_is_told(model, table):
     assert "assumed" not in result.stderr
 
 
-def test_parquet_and_packed_files(model, table):
-    _, expected = run(model, table)
-    table.to_parquet("typed.parquet")
-    table.to_csv("packed.csv.gz", index=False)
-    for name in ("typed.parquet", "packed.csv.gz"):
-        assert predict(model, name).exit_code == 0
-        written = read_cells(f"{name.split('.')[0]}_predictions.csv")
-        assert written["prediction"].tolist() == expected["prediction"].tolist()
-
-
-def test_every_row_of_a_large_table(model, table):
-    large = table.iloc[np.arange(100_000) % len(table)].assign(row=np.arange(100_000))
-    start = time.perf_counter()
-    _, written = run(model, large)
-    assert time.perf_counter() - start < 60
-    assert written["row"].astype(int).tolist() == list(range(100_000))
-    assert (written["prediction"].to_numpy() == written["prediction"].to_numpy()[large["row"] % 40]).all()
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (
             lambda t: t.drop(columns=["hour", "code"]),
-            "columns that the model was trained with; missing: code, hour",
+            "new.csv must have the columns of the training, but lacks code, hour",
         ),
         (
             lambda t: t.assign(size="large"),
-            "column 'size' must hold numbers, as in training, got 'large' (row 1)",
+            "column 'size' must hold numbers, as in the training, got 'large' (row 1)",
         ),
-        (lambda t: t.assign(day=1.5), "column 'day' must hold dates, as in training, got '1.5' (row 1)"),
+        (lambda t: t.assign(day=1.5), "column 'day' must hold dates, as in the training, got '1.5' (row 1)"),
         (
             lambda t: t.assign(hour="2024-01-01"),
-            "column 'hour' must hold times, as in training, got '2024-01-01'",
+            "column 'hour' must hold times, as in the training, got '2024-01-01'",
         ),
         (lambda t: t.assign(low=1), "new.csv has a column named low already: rename it"),
         (lambda t: t[:0], "new.csv must hold a row below the line of names, got none"),
@@ -212,12 +192,12 @@ def test_other_arguments_are_refused(model, table):
             [model, "new.csv", "--output", "new.csv"],
             "new.csv exists: move it, or name another file with --output",
         ),
-        ([model, "new.csv", "--output", "no/a.csv"], "No such file or directory|non-existent directory"),
+        ([model, "new.csv", "--output", "no/a.csv"], "there is no folder no"),
     ]:
         result = predict(*arguments)
         assert result.exit_code == 1
         assert isinstance(result.exception, SystemExit)
-        assert any(part in result.stderr for part in message.split("|")), result.stderr
+        assert message in result.stderr
     save_model(Ridge().fit([[0.0], [1.0]], [0, 1]), "array.dmls2r", CARD)
     assert "it knows no columns by name" in predict("array.dmls2r", "new.csv").stderr
     both = Ridge().fit(table[["size"]], table[["size", "price"]])

@@ -1,0 +1,213 @@
+"""What a run is to do, checked before anything is run or written, and before anything heavy is imported."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import platform
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from .options import check_names
+
+PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "dmls2r-lite")
+NUMBERED = "[0-9][0-9]_*.ipynb"
+TYPES: dict[str, click.ParamType[Any]] = {
+    "int": click.INT,
+    "float": click.FLOAT,
+    "bool": click.BOOL,
+    "str": click.STRING,
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One notebook for one dataset.
+
+    Attributes
+    ----------
+    dataset, source : str
+        Its name, also that of its folder; the same, or the path of a file.
+    notebook : Path
+    injected, parameters : dict
+        The parameters that replace the notebook's defaults, and all of them.
+    target : str
+        With its unit.
+    note : str
+        What was done to the table.
+    doubts : sequence of str
+        What somebody should know of the table, in sentences.
+    """
+
+    dataset: str
+    source: str
+    notebook: Path
+    injected: dict[str, Any]
+    parameters: dict[str, Any]
+    target: str = ""
+    note: str = ""
+    doubts: Sequence[str] = ()
+
+    @property
+    def name(self) -> str:
+        """Of the notebook."""
+        return self.notebook.stem
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of all that decides what comes out: parameters, table, notebook, package and versions."""
+        status = os.stat(self.source) if self.source != self.dataset else None
+        table = (status.st_size, status.st_mtime_ns) if status else None
+        files = [path for path in Path(__file__).parents[1].rglob("*") if path.suffix in (".py", ".csv")]
+        texts = [path.read_text(encoding="utf-8") for path in (self.notebook, *sorted(files))]
+        return digest([self.parameters, table, texts, versions()])
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Parameters that the user has chosen."""
+        return {name: self.injected[name] for name in self.injected if name not in ("dataset", "output_dir")}
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of the packages that results depend on."""
+    return {"python": platform.python_version()} | {name: metadata.version(name) for name in PACKAGES}
+
+
+def digest(value: Any) -> str:
+    """Of anything that JSON can hold."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
+
+
+class Parameter(NamedTuple):
+    """Of a notebook: the default, the name of its type, and the line that says so."""
+
+    default: Any
+    kind: str
+    line: str
+
+
+def find_notebooks(folder: Path | None = None, only: Iterable[str] = ()) -> list[Path]:
+    """The numbered notebooks in order: of a folder, of the repository or of the installed package."""
+    package = Path(__file__).resolve().parents[1]
+    candidates = [folder.resolve()] if folder else [package.parent / "notebooks", package / "notebooks"]
+    found = next((paths for c in candidates if (paths := sorted(c.glob(NUMBERED)))), [])
+    if not found:
+        places = " or ".join(map(str, candidates))
+        raise ValueError(f"no notebook named like 00_name.ipynb in {places}; see --notebooks-dir")
+    names = {name: path.stem for path in found for name in (path.stem[:2], path.stem[3:], path.stem)}
+    numbers = [number.zfill(2) if number else "(empty)" for number in only]
+    check_names("notebook", numbers, names, "\n  ".join(["", *(path.stem for path in found)]))
+    return [path for path in found if not numbers or path.stem in {names[number] for number in numbers}]
+
+
+def read_parameters(path: Path) -> dict[str, Parameter]:
+    """What a notebook's cell of parameters assigns, by name."""
+    parameters = {}
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
+        source = "".join(tagged[0]["source"]) if tagged else ""
+        for line in source.splitlines():
+            if found := re.match(r"(\w+)(?:: *(\w+))? *=(.+)", line):
+                name, kind, value = found.groups()
+                default = ast.literal_eval(value.strip())
+                parameters[name] = Parameter(default, kind if kind in TYPES else type(default).__name__, line)
+    except Exception as error:  # a file can be broken in many ways
+        raise ValueError(f"cannot read the parameters of {path}: {error!r}") from error
+    return parameters
+
+
+def plan(
+    datasets: Sequence[str], notebooks: Sequence[Path], given: Mapping[str, str], output_dir: Path
+) -> list[Job]:
+    """A job for each notebook on each dataset.
+
+    Parameters
+    ----------
+    datasets : sequence of str
+        Names or paths.
+    notebooks : sequence of Path
+    given : mapping of str to str
+        Parameters, as typed.
+    output_dir : Path
+        Has, or will have, a folder per dataset.
+
+    Raises
+    ------
+    OSError, ValueError
+        If a notebook or table cannot be read, or something given is not allowed for one of them.
+    """
+    for name, instead in {"dataset": "an argument: dmls2r run", "output_dir": "--output-dir"}.items():
+        if name in given:
+            raise ValueError(f"give the {name} as {instead} {given[name]}")
+    known = {path: read_parameters(path) for path in notebooks}
+    lines = {name: known[path][name].line for path in notebooks for name in known[path]}
+    check_names("parameter", given, lines, "\n  ".join(["", *lines.values()]))
+    jobs = []
+    for name, source in _find_sources(datasets, output_dir).items():
+        texts = {**given, "dataset": source, "output_dir": str((output_dir / name).resolve())}
+        for path, parameters in known.items():
+            injected = {key: _convert(key, parameters[key], texts[key]) for key in texts if key in parameters}
+            defaults = {key: parameter.default for key, parameter in parameters.items()}
+            jobs.append(Job(name, source, path, injected, defaults | injected))
+    return _check(jobs)
+
+
+def _find_sources(datasets: Sequence[str], output_dir: Path) -> dict[str, str]:
+    """The datasets by the names of their folders: as they are called, or their absolute paths."""
+    from ..data.catalog import DATASETS
+
+    sources: dict[str, str] = {}
+    for dataset in datasets:
+        name = source = dataset
+        if dataset not in DATASETS:
+            from ..data.datasets import is_path
+            from ..data.reading import table_name
+
+            if not is_path(dataset):
+                check_names("dataset", [dataset], DATASETS, f"{', '.join(DATASETS)}, or the path of a file")
+            name, source = table_name(dataset), os.path.abspath(dataset)
+        if sources.setdefault(name, source) != source:
+            raise ValueError(f"{sources[name]} and {source} would both be written to {output_dir / name}")
+    return sources
+
+
+def _convert(name: str, parameter: Parameter, text: str) -> Any:
+    try:
+        return TYPES.get(parameter.kind, click.STRING).convert(text, None, None)
+    except click.BadParameter as error:
+        raise ValueError(f"{name} must be of type {parameter.kind}: {error.message}") from error
+
+
+def _check(jobs: Sequence[Job]) -> list[Job]:
+    """The jobs with what their tables say, once their parameters are as they must be."""
+    from ..foundation.parameters import check_rules
+
+    checked: list[Job] = []
+    try:
+        for job in jobs:  # alone first: what is wrong by itself is refused before tables are read
+            check_rules(job.parameters)
+        from ..data.datasets import load_dataset
+        from ..teaching.notebook import check_parameters
+
+        load = cache(load_dataset)  # once for all notebooks, and anew in the next run
+        for job in jobs:
+            if "dataset" in job.parameters:
+                needs_targets = "needs_targets=True" in job.notebook.read_text(encoding="utf-8")
+                data = check_parameters(**job.parameters, needs_targets=needs_targets, load=load)
+                if job.source != job.dataset and job.dataset not in {known.dataset for known in checked}:
+                    click.echo(f"{Path(job.source).name}: {data.note}", err=True)
+                job = replace(job, target=data.target_label, note=data.note, doubts=data.doubts)
+            checked.append(job)
+    except (TypeError, ValueError, OSError) as error:
+        raise ValueError(f"{job.dataset}, {job.name}: {error}") from error
+    return checked
