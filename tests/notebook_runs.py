@@ -9,43 +9,23 @@ from click.testing import CliRunner
 
 from dmls2r_lite.command import cli
 from dmls2r_lite.command.pages import NO_CAPTION, collect_results
+from dmls2r_lite.command.plan import NUMBERED
 
-PATHS = sorted((Path(__file__).parents[1] / "notebooks").glob(cli.NUMBERED))
+PATHS = sorted((Path(__file__).parents[1] / "notebooks").glob(NUMBERED))
 WITH_A_DATASET = [path for path in PATHS if "dataset: str" in path.read_text()]  # others make their own
 
-# Fewer splits, repeats and epochs than by default, to save time: with the default ones run the notebooks as
-# they are committed. With fewer than 6 splits there is no verdict: those on a table of one's own have 6.
-FEWER = ["-p", "n_seeds", "2", "-p", "n_repeats", "2", "-p", "n_epochs", "3"]
-
 each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-each_notebook_with_a_dataset = pytest.mark.parametrize("path", WITH_A_DATASET, ids=lambda path: path.stem)
 
 
-def run_notebooks(paths: list[Path], arguments: list[str], output_dir: Path) -> Path:
-    """Run notebooks by one `dmls2r run`, which starts only once and writes one index page.
-
-    Parameters
-    ----------
-    paths : list of Path
-        Of the notebooks.
-    arguments : list of str
-        A dataset and parameters.
-    output_dir : Path
-        Gets all that the command writes.
-
-    Returns
-    -------
-    Path
-        The same folder, for `check_run` of each notebook.
-    """
+def run_notebooks(paths: list[Path], arguments: list[str], output_dir: Path) -> tuple[Path, str]:
+    """Run notebooks by one `dmls2r run` into a folder; return it, for `check_run`, and what was said."""
     only = [argument for path in paths for argument in ("--only", path.name[:2])]
     command = ["run", *arguments, *only, "--output-dir", str(output_dir)]
     one_process = {"JOBLIB_MULTIPROCESSING": "0"}  # tests run side by side already
     result = CliRunner().invoke(cli.main, command, env=one_process)
     failed = list(output_dir.glob("*/*.partial.ipynb"))  # which `check_run` notices
     assert result.exit_code == bool(failed), result.output
-    print(result.output)
-    return output_dir
+    return output_dir, result.output
 
 
 def check_run(path: Path, output_dir: Path) -> nbformat.NotebookNode:

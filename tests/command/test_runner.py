@@ -91,6 +91,7 @@ def finished(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("DMLS2R_DATA", "data")
+        patch.delenv("JOBLIB_MULTIPROCESSING", raising=False)
         patch.setattr("joblib.cpu_count", lambda: 2)
         return folder, run(folder / "notebooks", "boston", "toy", "boston", "-p", "n_labeled", "30")
 

@@ -1,6 +1,6 @@
 """The notebooks as they are committed.
 
-That each cell runs as it is, is tested by nbval: `make test` calls both. `test_runs_*.py` run them with
+That each cell runs as it is, is tested by nbval: `make test` calls both. `test_runs.py` runs some with
 other parameters than their own.
 """
 
