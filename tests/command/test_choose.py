@@ -1,6 +1,7 @@
 """`dmls2r choose`: which rows it writes, how it keeps them, and what it refuses."""
 
 import re
+from pathlib import Path
 
 import matplotlib.image
 import numpy as np
@@ -32,12 +33,24 @@ def choose(*arguments):
     return CliRunner().invoke(main, ["choose", *map(str, arguments)])
 
 
+def chosen(frame, n, *arguments):
+    """The positions of the rows that are chosen, in order."""
+    frame.to_csv("rows.csv", index=False)
+    for suffix in ("csv", "png"):
+        Path(f"rows_chosen.{suffix}").unlink(missing_ok=True)
+    result = choose("rows.csv", "-n", n, *arguments)
+    assert result.exit_code == 0, result.output
+    return (pd.read_csv("rows_chosen.csv")["line"] - 2).tolist()
+
+
 def test_no_label_anywhere(frame, folder):
     frame.to_csv("rows.csv", index=False)
     result = choose("rows.csv", "-n", 7)
     assert result.exit_code == 0, result.output
-    assert result.stdout == (
-        "rows_chosen.csv: 7 rows of rows.csv to label, the first first; rows_chosen.png shows them\n"
+    files = ["rows.csv", "rows_chosen.csv", "rows_chosen.png"]
+    assert (
+        result.stdout
+        == f"{files[1]}: 7 rows of {files[0]} to label, the first first; {files[2]} shows them\n"
     )
     assert "a: kept, missing: the median" in result.stderr
     written = pd.read_csv("rows_chosen.csv")
@@ -46,31 +59,21 @@ def test_no_label_anywhere(frame, folder):
     assert written["line"].tolist() == (expected + 2).tolist()
     assert written["rank"].tolist() == list(range(1, 8))
     pd.testing.assert_frame_equal(written[frame.columns], frame.iloc[expected].reset_index(drop=True))
-    picture = matplotlib.image.imread("rows_chosen.png")
-    assert picture.shape[:2] == (900, 1200)
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "rows.csv",
-        "rows_chosen.csv",
-        "rows_chosen.png",
-    ]
+    assert matplotlib.image.imread("rows_chosen.png").shape[:2] == (900, 1200)
+    assert sorted(path.name for path in folder.iterdir()) == files
 
 
 def test_lines_of_the_file_are_kept_as_they_are(frame):
     """Semicolons, decimal commas, quotes, empty lines, a cell of two lines: each row by its line."""
     rows = [f'0{i},5;"say ""{"hi" if i % 3 else "ho"}""";{"" if i % 4 else "1,0"}' for i in range(10, 40)]
     rows[3] = rows[3].replace("say ", "say\n")
-    lines = ["", "size;text;y", *rows]
-    lines.insert(20, "")
-    text = "\n".join(lines)
-    with open("rows.txt", "w") as file:
-        file.write(text)
+    all_lines = "\n".join(["", "size;text;y", *rows[:18], "", *rows[18:]]).split("\n")
+    Path("rows.txt").write_text("\n".join(all_lines))
     result = choose("rows.txt", "-n", 20, "-p", "target", "y", "--output", "out.csv")
     assert result.exit_code == 0, result.output
-    with open("out.csv") as file:
-        heading, *written = re.split(r"\n(?=\d+;)", file.read().rstrip("\n"))
+    heading, *written = re.split(r"\n(?=\d+;)", Path("out.csv").read_text().rstrip("\n"))
     assert heading == "line;rank;size;text;y"
     assert len(written) == 20
-    all_lines = text.split("\n")
     for rank, row in enumerate(written, start=1):
         line, its_rank, rest = row.split(";", 2)
         assert int(its_rank) == rank
@@ -78,37 +81,29 @@ def test_lines_of_the_file_are_kept_as_they_are(frame):
         assert rest.endswith(";")  # without a label
 
 
-def test_labeled_rows_are_known_and_targets_count(frame):
-    frame["y"] = np.where(np.arange(60) % 5 == 0, 1.5, np.nan)
-    frame.to_csv("rows.csv", index=False)
-    frame.iloc[:8, [3, 2, 1, 0]].to_csv("ask.csv", index=False)
+def test_labels_targets_and_columns_left_out_count(frame):
     labeled = np.arange(0, 60, 5)
-    assert choose("rows.csv", "-n", 6, "-p", "target", "y", "--output", "1.csv").exit_code == 0
-    first = choose_rows(frame.drop(columns="y"), 6, labeled)
-    assert pd.read_csv("1.csv")["line"].tolist() == (first + 2).tolist()
-    arguments = ["-n", 6, "-p", "target", "y", "--targets", "ask.csv", "--output", "2.csv"]
-    assert choose("rows.csv", *arguments).exit_code == 0
-    features = frame.drop(columns="y")
-    asked = choose_rows(features, 6, labeled, features.iloc[:8])
-    assert pd.read_csv("2.csv")["line"].tolist() == (asked + 2).tolist()
+    with_y = frame.assign(y=np.where(np.arange(60) % 5 == 0, 1.5, np.nan))
+    assert chosen(with_y, 6, "-p", "target", "y") == choose_rows(frame, 6, labeled).tolist()
+    frame.iloc[:8, [3, 2, 1, 0]].to_csv("ask.csv", index=False)
+    asked = chosen(with_y, 6, "-p", "target", "y", "--targets", "ask.csv")
+    assert asked == choose_rows(frame, 6, labeled, frame.iloc[:8]).tolist()
     frame.iloc[:1].to_csv("one.csv", index=False)
-    assert choose("rows.csv", "-n", 2, "--targets", "one.csv", "--output", "0.csv").exit_code == 0
-    assert choose("rows.csv", "-n", 6, "-p", "drop_columns", "y, a", "--output", "3.csv").exit_code == 0
-    without = choose_rows(features.drop(columns="a"), 6)
-    assert pd.read_csv("3.csv")["line"].tolist() == (without + 2).tolist()
-    assert "a" in pd.read_csv("3.csv")
+    assert len(chosen(frame, 2, "--targets", "one.csv")) == 2
+    without = choose_rows(frame[["b", "c", "kind"]], 6).tolist()
+    assert chosen(with_y, 6, "-p", "drop_columns", "y, a") == without
+    assert "a" in pd.read_csv("rows_chosen.csv")
+    arguments = ["-p", "drop_columns", "a", "-p", "drop_columns", "k*", "-p", "groups", "b"]
+    assert chosen(frame, 5, *arguments) == choose_rows(frame[["c"]], 5).tolist()
 
 
 def test_codes_among_targets_are_those_of_the_file(frame):
     """Also where those of the targets look like numbers: 1 is a text here, and no 1.0."""
     codes = pd.Series(np.random.default_rng(1).choice(["1", "x", "y"], 60, p=[0.2, 0.4, 0.4]))
     frame = frame.assign(code=codes)
-    frame.to_csv("rows.csv", index=False)
     asked = frame[codes == "1"]
     asked.to_csv("ask.csv", index=False)
-    assert choose("rows.csv", "-n", 6, "--targets", "ask.csv", "--output", "out.csv").exit_code == 0
-    expected = choose_rows(frame, 6, targets=asked)
-    assert pd.read_csv("out.csv")["line"].tolist() == (expected + 2).tolist()
+    assert chosen(frame, 6, "--targets", "ask.csv") == choose_rows(frame, 6, targets=asked).tolist()
 
 
 def test_parquet_and_one_column_and_names_that_are_taken():
@@ -116,9 +111,38 @@ def test_parquet_and_one_column_and_names_that_are_taken():
     assert choose("t.parquet", "-n", 3).exit_code == 0
     written = pd.read_csv("t_chosen.csv")
     assert list(written) == ["line in t.parquet", "rank", "line"]
-    assert (
-        written["line in t.parquet"].tolist() == (choose_rows(np.arange(30.0)[:, None] ** 2, 3) + 1).tolist()
-    )
+    expected = choose_rows(np.arange(30.0)[:, None] ** 2, 3) + 1
+    assert written["line in t.parquet"].tolist() == expected.tolist()
+
+
+def test_rows_without_a_value_are_not_chosen():
+    values = {"a": [1.0, 2, 9, 4, None, None], "b": [3.0, 1, 2, 7, None, None], "id": range(6)}
+    frame = pd.DataFrame(values).assign(y=[1, *[None] * 4, 2])
+    arguments = ["-p", "target", "y", "-p", "drop_columns", "id"]
+    assert sorted(chosen(frame, 3, *arguments)) == [1, 2, 3]
+    refused = choose("rows.csv", "-n", 4, *arguments, "--output", "4.csv")
+    assert "n must not exceed the number of rows without a label but with a value, 3, got 4" in refused.output
+
+
+def test_notices(frame):
+    frame["site"] = [f"s{i % 15}" for i in range(60)]
+    frame.loc[3, "b"] = -999
+    frame.to_csv("rows.csv", index=False)
+    told = choose("rows.csv", "-n", 12).stderr
+    assert "-999 is far from all other values of b (1 time)" in told
+    assert "site: as many values as rows to choose" in told
+    assert "site" not in choose("rows.csv", "-n", 20, "--output", "2.csv").stderr
+
+
+def test_an_interrupted_picture_leaves_nothing(frame, folder, monkeypatch):
+    def fail(*_args, **_kwargs):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", fail)
+    frame.to_csv("t.csv", index=False)
+    told = "t_chosen.png could not be written: no space left on device; there is no such file now"
+    assert choose("t.csv", "-n", "1").output.endswith(f"Error: {told}\n")
+    assert [path.name for path in folder.iterdir()] == ["t.csv"]
 
 
 TARGET = ("-p", "target")
@@ -157,49 +181,6 @@ def test_refused(arguments, message, folder):
     assert result.exit_code == 1
     assert result.output == f"Error: {message}\n"
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
-
-
-def test_columns_may_be_named_one_by_one(frame):
-    frame.to_csv("rows.csv", index=False)
-    arguments = ["-p", "drop_columns", "a", "-p", "drop_columns", "k*", "-p", "groups", "b"]
-    assert choose("rows.csv", "-n", 5, *arguments).exit_code == 0
-    expected = choose_rows(frame[["c"]], 5)
-    assert pd.read_csv("rows_chosen.csv")["line"].tolist() == (expected + 2).tolist()
-
-
-def test_rows_without_a_value_are_not_chosen():
-    frame = pd.DataFrame(
-        {"a": [1.0, 2, 9, 4, None, None], "b": [3.0, 1, 2, 7, None, None], "y": [1, *[None] * 4, 2]}
-    )
-    frame["id"] = range(6)
-    frame.to_csv("t.csv", index=False)
-    arguments = ["-p", "target", "y", "-p", "drop_columns", "id"]
-    assert choose("t.csv", "-n", 3, *arguments).exit_code == 0
-    assert sorted(pd.read_csv("t_chosen.csv")["line"]) == [3, 4, 5]
-    refused = choose("t.csv", "-n", 4, *arguments, "--output", "4.csv")
-    assert "n must not exceed the number of rows without a label but with a value, 3, got 4" in refused.output
-
-
-def test_notices_of_choose(frame):
-    frame["site"] = [f"s{i % 15}" for i in range(60)]
-    frame.loc[3, "b"] = -999
-    frame.to_csv("rows.csv", index=False)
-    told = choose("rows.csv", "-n", 12).stderr
-    assert "-999 is far from all other values of b (1 time)" in told
-    assert "site: as many values as rows to choose" in told
-    assert "site" not in choose("rows.csv", "-n", 20, "--output", "2.csv").stderr
-
-
-def test_an_interrupted_picture_leaves_nothing(frame, folder, monkeypatch):
-    frame.to_csv("t.csv", index=False)
-
-    def fail(*_args, **_kwargs):
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", fail)
-    told = "t_chosen.png could not be written: no space left on device; there is no such file now"
-    assert choose("t.csv", "-n", "1").output.endswith(f"Error: {told}\n")
-    assert [path.name for path in folder.iterdir()] == ["t.csv"]
 
 
 @pytest.mark.parametrize(
