@@ -50,7 +50,7 @@ def choose(file: Path, n: int, given: dict[str, str], targets: Path | None, outp
     kinds = given.get("column_types")
     reading = tables.read(file, left_out, column_types=kinds, missing_values=missing_values)
     table = mark_missing(reading, missing_values, must_occur=True)
-    y = _pop_labels(file.name, table, given.get("target"), reading.cells.columns)
+    y = _pop_labels(file.name, table, given.get("target"))
     is_labeled = y.notna().to_numpy()
     others = None
     if targets:
@@ -83,7 +83,7 @@ def choose(file: Path, n: int, given: dict[str, str], targets: Path | None, outp
     click.echo(f"{output}: {n} rows of {file.name} to label, the first first; {picture} shows them")
 
 
-def _pop_labels(name: str, table: pd.DataFrame, target: str | None, all_columns: pd.Index) -> pd.Series:
+def _pop_labels(name: str, table: pd.DataFrame, target: str | None) -> pd.Series:
     """Take the column of labels out of a table; all missing if there is none."""
     import numpy as np
     import pandas as pd
@@ -94,8 +94,6 @@ def _pop_labels(name: str, table: pd.DataFrame, target: str | None, all_columns:
 
     if target is None:
         return pd.Series(np.nan, index=table.index, name="")
-    if target in all_columns and target not in table:
-        raise ValueError(f"drop_columns must not name the target, got {target}")
     check_column("target", target, name, table)
     y = table.pop(target)
     if not types.is_float_dtype(y):
@@ -111,24 +109,21 @@ def _draw(table: pd.DataFrame, is_labeled: np.ndarray, chosen: np.ndarray, name:
     import numpy as np
     from matplotlib.figure import Figure
     from sklearn.decomposition import PCA
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer, StandardScaler
+    from sklearn.preprocessing import StandardScaler
 
     from ..data.preparing import make_preprocessor
 
-    others = np.setdiff1d(np.flatnonzero(~is_labeled), chosen)
-    others = np.random.default_rng(0).permutation(others)[:MAX_POINTS]
-    shown = np.concatenate([others, np.flatnonzero(is_labeled), chosen])
-    rows = table.iloc[shown]
-    near = FunctionTransformer(np.clip, kw_args={"a_min": -5, "a_max": 5})  # as for the choice
-    steps = make_pipeline(make_preprocessor(rows), StandardScaler(), near)
-    Z = np.asarray(steps.fit_transform(rows))
+    others = np.random.default_rng(0).permutation(np.setdiff1d(np.flatnonzero(~is_labeled), chosen))
+    kinds = (others[:MAX_POINTS], np.flatnonzero(is_labeled), chosen)
+    rows = table.iloc[np.concatenate(kinds)]
+    numbers = np.asarray(make_preprocessor(rows).fit_transform(rows))
+    Z = StandardScaler().fit_transform(numbers).clip(-5, 5)  # as for the choice
     if Z.shape[1] == 1:
         Z = np.column_stack([Z, np.zeros(len(Z))])
     points = PCA(2).fit_transform(Z)
     figure = Figure(figsize=(8, 6), layout="constrained")
     ax = figure.subplots()
-    ends = np.cumsum([len(others), is_labeled.sum()])
+    ends = np.cumsum([len(rows) for rows in kinds[:2]])
     looks: dict[str, dict[str, Any]] = {
         "not chosen": {"color": "0.75", "s": 12},
         "labeled already": {"color": "black", "marker": "s", "s": 36},

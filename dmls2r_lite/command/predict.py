@@ -41,7 +41,7 @@ def predict(model: Path, file: Path, output: Path | None, clip: bool) -> None:
     cells = reading.cells
     features = mark_missing(reading, stored.missing_values).reindex(cells.index)[list(kinds)]
     estimates = _estimate(stored, features)
-    beyond = list(_tell_beyond(estimates, stored, clip))
+    beyond = _tell_beyond(estimates, stored, clip)
     if clash := [name for name in estimates if name in cells]:
         raise ValueError(f"{file} has a column named {clash[0]} already: rename it")
     has_commas = reading.columns["rule"].str.contains("decimal comma").any()
@@ -70,7 +70,7 @@ def _estimate(stored: StoredModel, features: pd.DataFrame) -> pd.DataFrame:
     return result
 
 
-def _tell_beyond(estimates: pd.DataFrame, stored: StoredModel, clip: bool) -> Iterator[str]:
+def _tell_beyond(estimates: pd.DataFrame, stored: StoredModel, clip: bool) -> list[str]:
     """How many estimates lie beyond the range of the labels; with `clip` they are moved to its ends.
 
     Not by default: few labels seldom include the lowest and highest target, so an estimate beyond them may
@@ -80,16 +80,17 @@ def _tell_beyond(estimates: pd.DataFrame, stored: StoredModel, clip: bool) -> It
     if lowest is None or highest is None:
         if clip:
             raise ValueError("the model does not know the range of its labels: leave --clip out")
-        return
+        return []
     n_beyond = int((~estimates["prediction"].between(lowest, highest)).sum())
     if clip:
         estimates["prediction"] = estimates["prediction"].clip(lowest, highest)
         if "low" in estimates:  # an interval holds its estimate
             estimates["low"] = estimates[["low", "prediction"]].min(axis=1)
             estimates["high"] = estimates[["high", "prediction"]].max(axis=1)
-    if n_beyond:
-        moved = "moved to its ends" if clip else "--clip would move them to its ends"
-        yield f"estimates beyond the range of the labels, {lowest:.6g} to {highest:.6g}: {n_beyond} ({moved})"
+    if n_beyond == 0:
+        return []
+    moved = "moved to its ends" if clip else "--clip would move them to its ends"
+    return [f"estimates beyond the range of the labels, {lowest:.6g} to {highest:.6g}: {n_beyond} ({moved})"]
 
 
 def _notices(stored: StoredModel, cells: pd.DataFrame, features: pd.DataFrame) -> Iterator[str]:

@@ -16,11 +16,6 @@ from dmls2r_lite.data.catalog import DATASETS
 HEAVY = {"torch", "papermill", "nbformat", "nbconvert", "jsonschema", "sklearn"}
 
 
-@pytest.fixture
-def notebooks(tmp_path):
-    return tmp_path / "notebooks"
-
-
 # What can be asked without running anything
 
 
@@ -190,14 +185,6 @@ def test_notebooks_are_found_beside_and_inside_the_package(tmp_path, monkeypatch
         write_notebook(folder / "00_a.ipynb")
         (folder / "other.ipynb").touch()
         assert plan.find_notebooks() == [folder / "00_a.ipynb"]
-
-
-@pytest.fixture
-def flats(tmp_path):
-    path = tmp_path / "flats.csv"
-    rows = [f"{i},{'north' if i % 3 else 'south'},{i * 2 if i % 2 else ''}" for i in range(30)]
-    path.write_text("\n".join(["size,where,price", *rows]))
-    return path
 
 
 def test_a_file_needs_a_target(notebooks, flats):

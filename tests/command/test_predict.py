@@ -36,9 +36,8 @@ def table():
 
 
 @pytest.fixture
-def save(table, tmp_path, monkeypatch):
-    """Train and store a model in a fresh folder, which is the current one."""
-    monkeypatch.chdir(tmp_path)
+def save(table, folder):
+    """Train and store a model."""
 
     def save(drop_columns=(), column_types=None, missing_values="", estimator=None, **of_card):
         table.to_csv("train.csv", index=False)

@@ -29,11 +29,6 @@ from dmls2r_lite.command import runner
 
 
 @pytest.fixture
-def notebooks(tmp_path):
-    return tmp_path / "notebooks"
-
-
-@pytest.fixture
 def output(tmp_path):
     return tmp_path / "runs" / "toy"
 
@@ -58,14 +53,6 @@ def executed(monkeypatch):
     executed = Executed()
     monkeypatch.setattr(runner, "execute_notebook", executed)
     return executed
-
-
-@pytest.fixture
-def flats(tmp_path):
-    path = tmp_path / "flats.csv"
-    rows = [f"{i},{'north' if i % 3 else 'south'},{i * 2 if i % 2 else ''}" for i in range(30)]
-    path.write_text("\n".join(["size,where,price", *rows]))
-    return path
 
 
 def statuses(folder):
@@ -332,7 +319,7 @@ def test_only_leaves_the_other_notebooks_alone(notebooks, output, executed):
     assert "n_labeled 30" in (output.parent / "index.html").read_text()
 
 
-def test_files_of_others_are_kept(notebooks, output, executed):
+def test_files_of_others_and_damaged_ones_are_kept(notebooks, output, executed):
     write_notebook(notebooks / "00_a.ipynb", with_results())
     foreign = ["index.html", "toy/results.json", "toy/00_a.html", "toy/00_a.ipynb"]
     output.mkdir(parents=True)
@@ -345,17 +332,12 @@ def test_files_of_others_are_kept(notebooks, output, executed):
     assert result.stderr.count("is not of this program") == len(foreign)
     assert "is not of this program" not in run(notebooks, "toy").stderr
 
-
-@pytest.mark.parametrize("content", ["[]", '{"00_a": {"status": "ok"}}', '{"zz": 3}'])
-def test_damaged_results_are_put_aside(notebooks, output, executed, content):
-    write_notebook(notebooks / "00_a.ipynb", with_results())
-    run(notebooks, "toy")
     path = output / "results.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "notebooks": json.loads(content)}))
-    result = run(notebooks, "toy")
-    assert result.exit_code == 0, result.output
-    assert statuses(output) == {"00_a": "ok"}
-    assert path.with_name("results.edited-1.json").exists()
+    for number, damage in enumerate(([], {"00_a": {"status": "ok"}}, {"zz": 3}), start=2):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"notebooks": damage}))
+        assert run(notebooks, "toy").exit_code == 0
+        assert statuses(output) == {"00_a": "ok"}
+        assert path.with_name(f"results.edited-{number}.json").exists()
 
 
 def test_two_runs_at_once(notebooks, output, executed):
