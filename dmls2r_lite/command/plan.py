@@ -21,12 +21,7 @@ from .options import check_names
 
 PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "dmls2r-lite")
 NUMBERED = "[0-9][0-9]_*.ipynb"
-TYPES: dict[str, click.ParamType[Any]] = {
-    "int": click.INT,
-    "float": click.FLOAT,
-    "bool": click.BOOL,
-    "str": click.STRING,
-}
+TYPES: dict[str, click.ParamType[Any]] = {"int": click.INT, "float": click.FLOAT, "bool": click.BOOL}
 
 
 @dataclass(frozen=True)
@@ -117,10 +112,10 @@ def read_parameters(path: Path) -> dict[str, Parameter]:
         tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
         source = "".join(tagged[0]["source"]) if tagged else ""
         for line in source.splitlines():
-            if found := re.match(r"(\w+)(?:: *(\w+))? *=(.+)", line):
+            if found := re.match(r"(\w+) *(?:: *([^=]+?))? *=(.+)", line):
                 name, kind, value = found.groups()
                 default = ast.literal_eval(value.strip())
-                parameters[name] = Parameter(default, kind if kind in TYPES else type(default).__name__, line)
+                parameters[name] = Parameter(default, kind or type(default).__name__, line)
     except Exception as error:  # a file can be broken in many ways
         raise ValueError(f"cannot read the parameters of {path}: {error!r}") from error
     return parameters

@@ -43,7 +43,7 @@ CODED = "a,lab2,lab1 1,10,11 2,21,20 3,29,-999 4,41,40 5,52,50 6,, 7,, 8,, 9,,"
     [
         (CODED, {"target": "lab1"},
          ["t.csv: 9 rows, 3 columns; lab1 is known in 5\n",
-          "What is done to columns:\n- lab2: left out: no value in any row without a target\n\nLook at this:\n",
+          "What is done to columns:\n- lab2: left out: no value in any row without a target\n\nLook at",
           "\n- -999 is far from all other values of lab1 (1 time); a row with it in lab1 counts"]),
         (CODED, {"target": "lab1", "missing_values": "-999"}, ["lab1 is known in 4"]),
         ("a,b,y 1,2, 2,4, 3,5, 4,9, 5,7,", {"target": "y"},
