@@ -92,16 +92,14 @@ def parameters_option(words: str, known: Collection[str] | None = None) -> Calla
     )
 
 
-def check_names(what: str, given: Iterable[str], known: Collection[str], listed: str = "") -> None:
-    """Raise ValueError if a name is not among those that are known, which may be listed otherwise."""
+def check_names(what: str, given: Iterable[str], known: Collection[str], lines: Iterable[str] = ()) -> None:
+    """Raise ValueError if a name is not known; the message lists those that are, or lines about them."""
     for name in given:
         if name not in known:
             from ..foundation.parameters import did_you_mean, shown
 
-            raise ValueError(
-                f"unknown {what} {shown(name)}{did_you_mean(name, known)}; "
-                f"known are {listed or ', '.join(known)}"
-            )
+            listed = "".join(f"\n  {line}" for line in lines) or f" {', '.join(known)}"
+            raise ValueError(f"unknown {what} {shown(name)}{did_you_mean(name, known)}; known are{listed}")
 
 
 def new_csv(output: Path | None, source: Path, ending: str) -> Path:

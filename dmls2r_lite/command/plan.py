@@ -100,7 +100,7 @@ def find_notebooks(folder: Path | None = None, only: Iterable[str] = ()) -> list
         raise ValueError(f"no notebook named like 00_name.ipynb in {places}; see --notebooks-dir")
     names = {name: path.stem for path in found for name in (path.stem[:2], path.stem[3:], path.stem)}
     numbers = [number.zfill(2) if number else "(empty)" for number in only]
-    check_names("notebook", numbers, names, "\n  ".join(["", *(path.stem for path in found)]))
+    check_names("notebook", numbers, names, [path.stem for path in found])
     return [path for path in found if not numbers or path.stem in {names[number] for number in numbers}]
 
 
@@ -146,7 +146,7 @@ def plan(
             raise ValueError(f"give the {name} as {instead} {given[name]}")
     known = {path: read_parameters(path) for path in notebooks}
     lines = {name: known[path][name].line for path in notebooks for name in known[path]}
-    check_names("parameter", given, lines, "\n  ".join(["", *lines.values()]))
+    check_names("parameter", given, lines, lines.values())
     jobs = []
     for name, source in _find_sources(datasets, output_dir).items():
         texts = {**given, "dataset": source, "output_dir": str((output_dir / name).resolve())}
@@ -169,7 +169,7 @@ def _find_sources(datasets: Sequence[str], output_dir: Path) -> dict[str, str]:
             from ..data.reading import table_name
 
             if not is_path(dataset):
-                check_names("dataset", [dataset], DATASETS, f"{', '.join(DATASETS)}, or the path of a file")
+                check_names("dataset", [dataset], [*DATASETS, "or the path of a file"])
             name, source = table_name(dataset), os.path.abspath(dataset)
         if sources.setdefault(name, source) != source:
             raise ValueError(f"{sources[name]} and {source} would both be written to {output_dir / name}")
