@@ -44,6 +44,7 @@ def configure(c: Config) -> None:
     """Set what our course needs in a configuration of nbgrader."""
     c.CourseDirectory.course_id = "dmls2r"
     c.ClearSolutions.code_stub = {"python": "raise NotImplementedError  # your code here"}
+    c.HTMLExporter.sanitize_html = True  # no scripts in what a submission shows
     c.Autograde.sanitize_preprocessors = [
         ClearOutput, OverwriteKernelspec, RestoreCells, CheckCellMetadata,
     ]  # fmt: skip

@@ -28,7 +28,6 @@ from traitlets import Enum, Integer
 _PACKAGE = Path(__file__).parents[1]
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store", "/etc/alternatives")
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT", "NBGRADER_EXECUTION")  # of the environment
-_LONGEST_MESSAGE, _WAITING_MESSAGES = 2**26, 20  # bytes, messages: what a kernel can make nbgrader hold
 _LONGEST_OUTPUT = 2**24  # characters, of all cells
 
 _Converted = tuple[NotebookNode, dict[str, Any]]
@@ -75,9 +74,11 @@ class ExecuteAll(Execute):
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any], km: Any = None) -> _Converted:
         """Execute a notebook; what is left of it when its kernel ends counts as failed."""
         about, self._index, self._room = resources["nbgrader"], -1, _LONGEST_OUTPUT
+        self.on_notebook_start = self._begin
         with contextlib.ExitStack() as after:
-            folder = self._prepare(Path(resources["metadata"]["path"]).resolve(), after)
-            metadata = {**resources["metadata"], "path": str(folder)}
+            place = Path(after.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
+            self._prepare(Path(resources["metadata"]["path"]).resolve(), place, after)
+            metadata = {**resources["metadata"], "path": str(place)}
             try:
                 super().preprocess(nb, {**resources, "metadata": metadata}, km)
             except (CellTimeoutError, DeadKernelError):
@@ -88,28 +89,24 @@ class ExecuteAll(Execute):
                         cell.outputs = [nbformat.v4.new_output("error", ename="Stopped", evalue=text)]
         return nb, resources
 
-    def _prepare(self, handed_in: Path, after: contextlib.ExitStack) -> Path:
-        """Choose a kernel, and return the folder to start it in; ``after`` gets what is to be done later."""
+    def _prepare(self, handed_in: Path, place: Path, after: contextlib.ExitStack) -> None:
+        """Choose a kernel, with folders in a new ``place``; ``after`` gets what is to be done later."""
         is_shut_in = self.sandbox != "none" and _can_shut_in()
         if self.sandbox == "bubblewrap" and not is_shut_in:
             raise RuntimeError("bubblewrap is missing here, or may not do its work: see ExecuteAll.sandbox")
         course = Path(CourseDirectory(parent=self).root).resolve()
-        place = Path(after.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
-        home, folder = place, place / "files"
+        sockets, home = place / "sockets", Path("/tmp") if is_shut_in else place
+        sockets.mkdir()
         if is_shut_in:
-            home, sockets = Path("/tmp"), place / "sockets"
-            sockets.mkdir()
             before = _shut_in(course, handed_in, sockets, self.disk)
             self._kernel = _Kernel(before, connection_file=str(sockets / "kernel.json"), transport="ipc")
-            # Both sides write there, until it is deleted: then it takes no files that could fill the disk.
-            self.on_notebook_start = lambda notebook: shutil.rmtree(sockets)
-            folder.mkdir()
         else:
             _warn(self.log)
             after.enter_context(_put_back(course, self.log))
             after.enter_context(_nothing_left())
             self._kernel = _Kernel([])
-            shutil.copytree(handed_in, folder, symlinks=True)
+            shutil.copytree(handed_in, home / "files", symlinks=True)
+        self._handed_in, self._sockets = home / "files", sockets
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         environment |= {"HOME": str(home), "TMPDIR": str(home), "PYTHONPATH": str(_PACKAGE.parent)}
         self._options = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -117,7 +114,14 @@ class ExecuteAll(Execute):
         self._options["independent"] = is_shut_in
         if os.name != "nt":
             self._options["preexec_fn"] = functools.partial(_limit, self.memory, self.disk)
-        return folder
+
+    def _begin(self, notebook: NotebookNode) -> None:
+        """Let a kernel that is ready see what was handed in, but no more the folder that we can see, too.
+
+        One that is deleted takes no new files: it cannot be used to fill the disk.
+        """
+        shutil.rmtree(self._sockets)
+        self.kc.execute(f"import os\n\nos.chdir({str(self._handed_in)!r})\ndel os", silent=True)
 
     def create_kernel_manager(self) -> AsyncKernelManager:
         """The kernel that this submission has got."""
@@ -138,9 +142,8 @@ class ExecuteAll(Execute):
     def process_message(self, msg: dict[str, Any], cell: NotebookNode, cell_index: int) -> Any:
         """Keep what a kernel says, if there is not too much of it."""
         self._room -= len(str(msg["content"]))
-        if self._room > 0 or msg["msg_type"] == "status":
-            return super().process_message(msg, cell, cell_index)
-        return None
+        is_kept = self._room > 0 or msg["msg_type"] == "status"
+        return super().process_message(msg, cell, cell_index) if is_kept else None
 
 
 class _Client(AsyncKernelClient):
@@ -148,7 +151,7 @@ class _Client(AsyncKernelClient):
 
     def _context_default(self) -> Any:
         context = super()._context_default()
-        context.maxmsgsize, context.rcvhwm = _LONGEST_MESSAGE, _WAITING_MESSAGES
+        context.maxmsgsize, context.rcvhwm = 2**26, 20  # bytes of a message, and how many may wait
         return context
 
 
@@ -196,8 +199,8 @@ def _shut_in(course: Path, handed_in: Path, sockets: Path, disk: int) -> list[st
     for path in sorted(python):
         command += ["--ro-bind-try", str(path), str(path)]
     for path in handed_in.iterdir():
-        command += ["--ro-bind", str(path), f"/tmp/{path.name}"]
-    command += ["--bind", str(sockets), str(sockets), "--chdir", "/tmp"]
+        command += ["--ro-bind", str(path), f"/tmp/files/{path.name}"]
+    command += ["--dir", "/tmp/files", "--bind", str(sockets), str(sockets), "--chdir", "/"]
     for place in ("/", "/dev", str(course)):
         command += ["--remount-ro", place]
     return command
