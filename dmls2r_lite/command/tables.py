@@ -38,7 +38,7 @@ def tables_to_text(trials: pd.DataFrame, width: int = 120) -> str:
     parts = [fill(LEGEND)]
     for title, table in format_tables(trials):
         parts.append(fill(title))
-        for paper in [name for name in table if name.startswith("paper, ")]:  # stays beside ours
+        for paper in [name for name in map(str, table.columns) if name.startswith("paper, ")]:  # beside ours
             ours = paper.removeprefix("paper, ")
             table[ours] += "  " + table.pop(paper).str.rjust(6)
             table = table.rename(columns={ours: f"{ours}   paper"})
