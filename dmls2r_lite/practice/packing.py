@@ -137,8 +137,6 @@ class _Pickler(pickle.Pickler):
             fields = [state["nodes"][name] for name in NODE_DTYPE.names]  # integers below 2 ** 53, and floats
             table = np.vstack([*fields, state["values"][:, :, 0].T])
             return _tree, (value.n_features, value.max_depth, list(NODE_DTYPE.names), table)
-        if isinstance(value, FunctionType | type) and _is_on(NAMES, value):
-            return _named, (value.__name__,)
         if _is_on(CLASSES, kind):
             state = {
                 name: None if isinstance(part, np.random.RandomState | np.random.Generator) else part
@@ -146,9 +144,13 @@ class _Pickler(pickle.Pickler):
                 if name != "_tree"  # of neighbours: made anew from the rest
             }
             return _object, (kind.__name__, state)
-        is_maker = getattr(value, "__module__", "") in ("torch", "torch._utils", __name__)
-        if is_maker or isinstance(value, Tensor | OrderedDict | slice) or value in (OrderedDict, set, slice):
-            return NotImplemented  # PyTorch does as it always does
+        if isinstance(value, Tensor | OrderedDict | slice):
+            return NotImplemented  # as PyTorch does it always
+        if isinstance(value, FunctionType | type):
+            if _is_on(NAMES, value):
+                return _named, (value.__name__,)
+            if value.__module__ in ("torch", "torch._utils", __name__) or value in (OrderedDict, set, slice):
+                return NotImplemented
         raise _UnlistedError(value)
 
 
@@ -215,6 +217,7 @@ def _named(name: str) -> Any:
 
 def _tree(n_features: int, max_depth: int, fields: list[str], table: np.ndarray) -> Tree:
     _demand(fields == list(NODE_DTYPE.names), "trees of this scikit-learn are made otherwise")
+    n_features, table = int(n_features), np.asarray(table, dtype=float)
     nodes = np.zeros(table.shape[1], NODE_DTYPE)
     for name, row in zip(fields, table, strict=False):
         nodes[name] = row
@@ -226,15 +229,14 @@ def _tree(n_features: int, max_depth: int, fields: list[str], table: np.ndarray)
     looks_well = (feature >= 0) & (feature < n_features)
     _demand(len(nodes) > 0 and (right[is_leaf] == -1).all(), "a tree has no leaves")
     _demand((goes_on & looks_well)[~is_leaf].all(), "a tree leads out of itself")
-    tree = Tree(int(n_features), np.ones(values.shape[1], dtype=np.intp), values.shape[1])
+    tree = Tree(n_features, np.ones(values.shape[1], dtype=np.intp), values.shape[1])
     tree.__setstate__({"max_depth": max_depth, "node_count": len(nodes), "nodes": nodes, "values": values})
     return tree
 
 
 def _object(name: str, state: dict[str, Any]) -> Any:
     kind = _find(CLASSES, name)
-    own = getattr(kind, "__dataclass_fields__", ())
-    hidden = [key for key in state if hasattr(kind, key) and key not in own]
+    hidden = [key for key in state if hasattr(kind, key)]
     _demand(hidden == [], f"an object of {name} brings {', '.join(hidden)} of its own")
     value = kind.__new__(kind)
     value.__dict__.update(state)

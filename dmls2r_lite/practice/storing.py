@@ -30,6 +30,7 @@ VERSION = 2  # of the format; in 1 the second part was numbers.bin
 NAMES = ["model.json", "model.pt"]  # of the parts of a file
 PACKAGES = ("dmls2r-lite", "numpy", "pandas", "scikit-learn", "torch")
 N_PROBES = 8  # rows for which a model is asked when it is saved, and again when it is loaded
+MAX_FEATURES = 10**6  # of these rows, whatever a file claims
 TEXT = Rule(
     "printable text of at most 2000 characters",
     lambda value: isinstance(value, str) and len(value) <= 2000 and value.replace("\n", "").isprintable(),
@@ -274,8 +275,10 @@ def save_model(
                 f"got {type(preprocessor).__name__}"
             )
         check_is_fitted(preprocessor)
-    stored = StoredModel(model, card, preprocessor, _versions(), dict(column_types or {}), missing_values)
-    _check_reading(stored.column_types, missing_values)
+    column_types = dict(column_types or {})
+    _check_texts("column_types must hold", *column_types, *column_types.values())
+    _check_texts("missing_values must be", missing_values)
+    stored = StoredModel(model, card, preprocessor, _versions(), column_types, missing_values)
     packed = pack(model, preprocessor)
     try:
         probe = _probe(stored)
@@ -285,7 +288,7 @@ def save_model(
         "version": VERSION,
         "versions": stored.versions,
         "card": asdict(card),
-        "column_types": stored.column_types,
+        "column_types": column_types,
         "missing_values": missing_values,
         "probe": [answers.tolist() for answers in probe],
     }
@@ -338,7 +341,11 @@ def _load(path: Path, when_saved: bool = False) -> StoredModel:
     content, packed = _read(path)
     try:
         text = json.loads(content)
-        version, versions = int(text["version"]), dict(text["versions"])
+        version, versions = int(text["version"]), {name: text["versions"][name] for name in PACKAGES}
+        column_types, missing_values = text["column_types"], text["missing_values"]
+        _check_texts(
+            "it must hold", *versions.values(), *column_types, *column_types.values(), missing_values
+        )
     except Exception as error:  # of many kinds
         raise ValueError(f"is damaged, or no model: {_tell(error)}") from error
     if version > VERSION:
@@ -346,13 +353,11 @@ def _load(path: Path, when_saved: bool = False) -> StoredModel:
             f"is of version {version} of the format; this dmls2r-lite knows {VERSION}: update it"
         )
     try:
-        how_to_read = text["column_types"], text["missing_values"]
-        _check_reading(*how_to_read)
         card = Card(**text["card"])
         model, preprocessor = unpack(packed)
         if not (_is_model(model) and (preprocessor is None or _is_preprocessor(preprocessor))):
             raise ValueError("it holds no model, or no preprocessor")
-        stored = StoredModel(model, card, preprocessor, versions, *how_to_read)
+        stored = StoredModel(model, card, preprocessor, versions, column_types, missing_values)
         for now, then in zip(_probe(stored), map(np.array, text["probe"]), strict=True):
             with np.errstate(invalid="ignore"):
                 gaps = np.where(now == then, 0, np.abs(now - then))  # infinite ones may be equal
@@ -389,7 +394,8 @@ def _read(path: Path) -> list[bytes]:
 def _probe(stored: StoredModel) -> list[np.ndarray]:
     """What a model says to some rows of features, and to one of a table in which nothing is known."""
     model = stored.model
-    X = _named(model, check_random_state(0).uniform(size=(N_PROBES, model.n_features_in_)))
+    n_features = min(model.n_features_in_, MAX_FEATURES)
+    X = _named(model, check_random_state(0).uniform(size=(N_PROBES, n_features)))
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         estimates = [np.asarray(model.predict(X), dtype=float)]
@@ -430,11 +436,9 @@ def _is_preprocessor(value: Any) -> bool:
     return isinstance(_of_columns(value), ColumnTransformer)
 
 
-def _check_reading(column_types: dict[str, str], missing_values: str) -> None:
-    if wrong := [text for text in (*column_types, *column_types.values()) if not TEXT.fits(text)]:
-        raise ParameterError(f"column_types must hold {TEXT.allowed}, got {str(wrong[0])[:100]!r}")
-    if not TEXT.fits(missing_values):
-        raise ParameterError(f"missing_values must be {TEXT.allowed}, got {str(missing_values)[:100]!r}")
+def _check_texts(what: str, *texts: object) -> None:
+    if wrong := [text for text in texts if not TEXT.fits(text)]:
+        raise ParameterError(f"{what} {TEXT.allowed}, got {str(wrong[0])[:100]!r}")
 
 
 def _versions() -> dict[str, str]:

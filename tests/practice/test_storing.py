@@ -44,7 +44,15 @@ from dmls2r_lite.rivals.twins import MLPRegressor, PairwiseDifferenceRegressor
 from dmls2r_lite.schedules import alternate
 
 CARD = Card(
-    "toy", "y", 15, 40, unit="m", expected_error=0.51234, error_margin=0.1, coverage=0.8, verdict="Fine."
+    "toy",
+    "y",
+    np.int64(15),
+    40,
+    unit="m",
+    expected_error=0.51234,
+    error_margin=0.1,
+    coverage=0.8,
+    verdict="Fine.",
 )
 SMALL = {"hidden_sizes": (8, 6), "n_epochs": 2, "max_steps_per_epoch": 3, "random_state": 0}
 SHORT = {"n_epochs": 1, "max_steps_per_epoch": 2}
@@ -141,7 +149,6 @@ def test_card_and_versions(saved):
         "Expected mean absolute error on new rows: 0.512 ± 0.1 [m].\n"
         "Its intervals are made to hold 80% of the targets.\nFine."
     )
-    assert str(Card("a", "b", 2, 0)) == "Estimates b, learned from a: 2 labeled rows and 0 without a label."
     assert stored.versions["torch"] == metadata.version("torch")
     assert stored.columns == {"x1": "number", "x2": "number"}
     assert stored.predict_interval(pd.DataFrame({"x1": [0.0], "x2": [0.0]})) is None
@@ -245,12 +252,9 @@ def test_averages_with_intervals(table, tmp_path):
     preprocessor = make_preprocessor(table).fit(table)
     X, y = preprocessor.transform(table), pd.Series(np.sqrt(np.arange(60.0)))
     y[30:] = np.nan
-    models = {
-        "ridge": Ridge(),
-        "trees": ExtraTreesRegressor(3),
-        "ours": DMLS2RRegressor(n_networks=2, **SMALL),
-    }
-    for normalizer, estimator in [("spread", AveragedRegressor(models, cv=3)), ("metric", models["ours"])]:
+    ours = DMLS2RRegressor(n_networks=2, **SMALL)
+    models = {"ridge": Ridge(), "trees": ExtraTreesRegressor(3), "ours": ours}
+    for normalizer, estimator in [("spread", AveragedRegressor(models, cv=3)), ("metric", ours)]:
         model = ConformalRegressor(estimator, cv=3, normalizer=normalizer, random_state=0).fit(X, y)
         path = tmp_path / f"{normalizer}.dmls2r"
         save_model(model, path, CARD, preprocessor=preprocessor)
@@ -266,6 +270,11 @@ def test_averages_with_intervals(table, tmp_path):
 
 
 # What is not stored
+
+
+def test_all_that_is_on_the_lists_is_where_they_say():
+    for names in (packing.CLASSES, packing.NAMES):
+        assert {packing._find(names, name).__name__ for name in names} == set(names)
 
 
 class OwnEncoder(torch.nn.Linear):
@@ -344,12 +353,6 @@ def test_arguments_are_checked(split, ridge, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_card_may_hold_numbers_of_numpy(ridge, tmp_path):
-    card = Card("toy", "y", np.int64(15), np.int64(40), expected_error=np.float32(0.5))
-    save_model(ridge, tmp_path / "m", card)
-    assert load_model(tmp_path / "m").card == Card("toy", "y", 15, 40, expected_error=0.5)
-
-
 def test_a_file_is_not_lost_unasked(split, tmp_path):
     path = tmp_path / "m"
     first, second = (Ridge(alpha).fit(split.X_labeled, split.y_labeled) for alpha in (1, 2))
@@ -366,23 +369,10 @@ def test_a_file_is_not_lost_unasked(split, tmp_path):
     assert os.listdir(tmp_path) == ["m"]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"data": 3},
-        {"target": "a\x1b[31m"},
-        {"verdict": "x" * 2001},
-        {"n_labeled": 0},
-        {"n_unlabeled": 1.5},
-        {"expected_error": -1},
-        {"error_margin": float("nan")},
-        {"coverage": 2},
-    ],
-)
-def test_card_is_checked(wrong):
-    [name] = wrong
-    with pytest.raises(ParameterError, match=f"{name} of a card must be"):
-        Card(**{"data": "a", "target": "b", "n_labeled": 2, "n_unlabeled": 0} | wrong)
+def test_card_is_checked():
+    for name, wrong in [("data", 3), ("target", "a\x1b[31m"), ("n_labeled", 0), ("error_margin", np.nan)]:
+        with pytest.raises(ParameterError, match=f"{name} of a card must be"):
+            Card(**{"data": "a", "target": "b", "n_labeled": 2, "n_unlabeled": 0} | {name: wrong})
 
 
 # Files that are not what they seem
@@ -459,7 +449,7 @@ def test_nothing_large_is_unpacked(ridge_file):
             {"card": {"data": "a", "target": "b", "n_labeled": "9", "n_unlabeled": 1}},
             "n_labeled of a card must",
         ),
-        ({"column_types": {"a": "\x1b[31m"}}, "column_types must hold printable text"),
+        ({"column_types": {"a": "\x1b[31m"}}, "it must hold printable text"),
         ("[" * 100_000, "is damaged, or no model"),
         ("null", "is damaged, or no model"),
     ],
@@ -548,112 +538,100 @@ def test_a_model_that_predicts_something_else(change, message, ridge_file):
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "message"),
-    [
-        ("left_child", 10**6, "a tree leads out of itself"),
-        ("left_child", 0, "a tree leads out of itself"),
-        ("right_child", -5, "a tree leads out of itself"),
-        ("feature", 2, "a tree leads out of itself"),
-        ("feature", -2, "a tree leads out of itself"),
-        ("left_child", -1, "a tree has no leaves"),
-    ],
+    ("field", "value"),
+    [("left_child", 10**6), ("left_child", 0), ("right_child", -5), ("feature", 2), ("feature", -2)],
 )
-def test_trees_that_lead_out_of_themselves(field, value, message, split):
+def test_trees_that_lead_out_of_themselves(field, value, split):
     model = ExtraTreesRegressor(2).fit(split.X_labeled, split.y_labeled)
     tree = model.estimators_[1].tree_
     state = tree.__getstate__()
     state["nodes"][field][0] = value
     tree.__setstate__(state)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="a tree leads out of itself"):
         packing.unpack(packing.pack(model))
 
 
 @pytest.mark.parametrize(
-    ("model", "attribute", "value", "message"),
+    ("model", "changes", "message"),
     [
-        (ExtraTreesRegressor(2), "n_features_in_", 1, "a forest's trees ask for other features"),
-        (DecisionTreeRegressor(), "n_features_in_", 1, "a tree asks for other features"),
-        (DecisionTreeRegressor(), "tree_", Ridge(), "a tree is none"),
-        (SVR(), "support_vectors_", np.zeros((3, 1)), "an SVR's arrays do not belong together"),
-        (SVR(), "_dual_coef_", np.zeros((1, 2)), "an SVR's arrays do not belong together"),
-        (SVR(), "_intercept_", np.zeros(0), "an SVR's arrays do not belong together"),
-        (SVR(), "_n_support", np.zeros(50, dtype=np.int32), "an SVR's arrays do not belong together"),
-        (SVR(), "_probA", np.zeros(1), "an SVR's arrays do not belong together"),
-        (SVR(), "kernel", "precomputed", "an SVR's arrays do not belong together"),
-        (SVR(), "_sparse", True, "an SVR's arrays do not belong together"),
+        (ExtraTreesRegressor(2), {"n_features_in_": 1}, "a forest's trees ask for other features"),
+        (DecisionTreeRegressor(), {"n_features_in_": 1, "tree_": Ridge()}, "a tree .*"),
+        (
+            SVR(),
+            {
+                "support_vectors_": np.zeros((3, 1)),
+                "_dual_coef_": np.zeros((1, 2)),
+                "_intercept_": np.zeros(0),
+                "_n_support": np.zeros(50, dtype=np.int32),
+                "_probA": np.zeros(1),
+                "kernel": "precomputed",
+                "_sparse": True,
+            },
+            "an SVR's arrays do not belong together",
+        ),
     ],
 )
-def test_what_compiled_code_would_trust(model, attribute, value, message, split):
+def test_what_compiled_code_would_trust(model, changes, message, split):
     model.fit(split.X_labeled, split.y_labeled)
-    setattr(model, attribute, value)
-    with pytest.raises(ValueError, match=message):
-        packing.unpack(packing.pack(model))
+    for name, value in changes.items():
+        right = getattr(model, name)
+        setattr(model, name, value)
+        with pytest.raises(ValueError, match=message):
+            packing.unpack(packing.pack(model))
+        setattr(model, name, right)
 
 
 FUZZ = """
 import sys
 from pathlib import Path
-import numpy as np
-import pandas as pd
-import test_storing
-import torch
+import numpy as np, pandas as pd, torch
 from dmls2r_lite.practice.storing import load_model
+from test_storing import rewritten
 
 path, changed, n_files = Path(sys.argv[1]), Path("changed"), int(sys.argv[2])
 X = pd.DataFrame(np.random.default_rng(1).uniform(size=(20, 2)), columns=["x1", "x2"])
-content = path.read_bytes()
+content, n_refused, seen, rng = path.read_bytes(), 0, set(), np.random.default_rng(0)
 expected = load_model(path).predict(X)
-seen, n_refused = set(), [0, 0]
 repr(torch.zeros(1))  # messages show some, for which PyTorch imports more
 risky = "pickle.find_class marshal.loads exec compile os.system subprocess.Popen socket.connect".split()
 sys.addaudithook(lambda event, args: seen.add(event) if event in risky else None)
-rng = np.random.default_rng(0)
 
 def damage(whole, kind):
-    whole = bytearray(whole)
+    start = rng.integers(len(whole))
     if kind == 0:
-        del whole[rng.integers(len(whole)):]
-    elif kind == 1:
-        whole[rng.integers(len(whole))] ^= 1 << rng.integers(8)
-    elif kind == 2:  # among the names and sizes at the end
-        whole[-1 - rng.integers(min(200, len(whole)))] = rng.integers(256)
-    else:
-        start, n = rng.integers(len(whole)), rng.integers(1, 50)
-        whole[start:start + n] = rng.bytes(rng.integers(0, 50))
-    return bytes(whole)
+        return whole[:start]
+    if kind == 1:
+        return whole[:start] + bytes([whole[start] ^ 1 << rng.integers(8)]) + whole[start + 1:]
+    return whole[:start] + rng.bytes(rng.integers(50)) + whole[start + rng.integers(1, 50):]
 
 for number in range(n_files):
-    is_inside = number % 2  # where check sums are right
-    part = ["model.json", "model.pt", "archive/data.pkl", "archive/data/3"][number // 8 % 4]
+    is_inside, kind = number % 2, number // 2 % 3
+    part = ["model.json", "model.pt", "archive/data.pkl", "archive/data/3"][number // 6 % 4]
     changed.write_bytes(
-        test_storing.rewritten(content, part, lambda whole: damage(whole, number // 2 % 4))
-        if is_inside
-        else damage(content, number // 2 % 4)
+        rewritten(content, part, lambda whole: damage(whole, kind)) if is_inside else damage(content, kind)
     )
     try:
         predicted = load_model(changed).predict(X)
     except ValueError as error:
-        n_refused[is_inside] += 1
+        n_refused += 1
         assert str(error).startswith("changed "), error
     else:
         assert is_inside or np.array_equal(predicted, expected)
 assert not seen, seen
-print(*n_refused)
+print(n_refused)
 """
 
 
-@pytest.mark.parametrize("name", ["DML-S2R", "extra trees"])
-def test_damage_anywhere(name, saved, tmp_path):
+@pytest.mark.parametrize(("name", "n_files"), [("DML-S2R", 100), ("extra trees", 50)])
+def test_damage_anywhere(name, n_files, saved, tmp_path):
     """A damaged file is refused, or predicts the same; where its check sums are right, nothing is run."""
     path = saved[1] / f"{list(MODELS).index(name)}.dmls2r"
     done = subprocess.run(
-        [sys.executable, "-c", FUZZ, path, "150"],
+        [sys.executable, "-c", FUZZ, path, str(n_files)],
         cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([os.path.dirname(__file__), *sys.path])},
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([os.path.dirname(__file__), *sys.path])},
     )
     assert done.returncode == 0, done.stderr
-    n_outside, n_inside = map(int, done.stdout.split())
-    assert n_outside > 50  # dates, for example, matter to nobody
-    assert n_inside > 40
+    assert int(done.stdout) > 0.7 * n_files  # dates, for example, matter to nobody
