@@ -236,7 +236,8 @@ def _tree(n_features: int, max_depth: int, fields: list[str], table: np.ndarray)
 
 def _object(name: str, state: dict[str, Any]) -> Any:
     kind = _find(CLASSES, name)
-    hidden = [key for key in state if hasattr(kind, key)]
+    own = getattr(kind, "__dataclass_fields__", ())
+    hidden = [key for key in state if hasattr(kind, key) and key not in own]
     _demand(hidden == [], f"an object of {name} brings {', '.join(hidden)} of its own")
     value = kind.__new__(kind)
     value.__dict__.update(state)

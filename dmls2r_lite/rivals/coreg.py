@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from ..foundation.parameters import check_not_above
 TIE = 1e-10  # candidates with the same neighbours tie; rounding must not decide, the first one wins
 
 
+@dataclass(eq=False, repr=False)
 class COREGRegressor(SemiSupervisedRegressor):
     """Co-training of two k-nearest-neighbour regressors (COREG).
 
@@ -62,20 +64,12 @@ class COREGRegressor(SemiSupervisedRegressor):
     (180,)
     """
 
-    def __init__(
-        self,
-        n_neighbors: int = 3,
-        *,
-        p: Sequence[float] = (2, 5),
-        pool_size: int = 100,
-        max_rounds: int = 100,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.p = p
-        self.pool_size = pool_size
-        self.max_rounds = max_rounds
-        self.random_state = random_state
+    n_neighbors: int = 3
+    _: KW_ONLY
+    p: Sequence[float] = (2, 5)
+    pool_size: int = 100
+    max_rounds: int = 100
+    random_state: int | np.random.RandomState | None = None
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         labeled, unlabeled = np.flatnonzero(np.isfinite(y)), np.flatnonzero(np.isnan(y))

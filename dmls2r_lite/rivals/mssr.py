@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from .batches import BatchTrainedRegressor, Training
 from .twins import _apply
 
 
+@dataclass(eq=False, repr=False)
 class MSSRRegressor(BatchTrainedRegressor):
     """Metric-learning based semi-supervised regression (MSSR): a reconstruction.
 
@@ -67,30 +69,17 @@ class MSSRRegressor(BatchTrainedRegressor):
 
     _at_least = {"pair_batch_size": 1}  # all pairs at once, None, is for step 1  # noqa: RUF012
 
-    def __init__(
-        self,
-        hidden_sizes: Sequence[int] = (100, 100),
-        *,
-        n_neighbors: int = 3,
-        similar_targets: float = 0.3,
-        similar_features: float = 0.3,
-        margin: float = 1.0,
-        n_epochs: int = 30,
-        learning_rate: float = 1e-3,
-        pair_batch_size: int = 32,
-        max_steps_per_epoch: int = 100,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.hidden_sizes = hidden_sizes
-        self.n_neighbors = n_neighbors
-        self.similar_targets = similar_targets
-        self.similar_features = similar_features
-        self.margin = margin
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
-        self.pair_batch_size = pair_batch_size
-        self.max_steps_per_epoch = max_steps_per_epoch
-        self.random_state = random_state
+    hidden_sizes: Sequence[int] = (100, 100)
+    _: KW_ONLY
+    n_neighbors: int = 3
+    similar_targets: float = 0.3
+    similar_features: float = 0.3
+    margin: float = 1.0
+    n_epochs: int = 30
+    learning_rate: float = 1e-3
+    pair_batch_size: int = 32
+    max_steps_per_epoch: int = 100
+    random_state: int | np.random.RandomState | None = None
 
     def _begin(self, X: np.ndarray, y: np.ndarray) -> Training:
         labeled = np.isfinite(y)

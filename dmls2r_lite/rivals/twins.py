@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import torch
@@ -30,6 +31,7 @@ from .trees import ExtraTrees
 PAIRS_PER_BLOCK = 2**16
 
 
+@dataclass(eq=False, repr=False)
 class MLPRegressor(BatchTrainedRegressor):
     """The fair twin of step 1: same encoder, initial weights and optimizer, but no pairs.
 
@@ -58,24 +60,14 @@ class MLPRegressor(BatchTrainedRegressor):
 
     _any_shape = True
 
-    def __init__(
-        self,
-        hidden_sizes: Sequence[int] = (100, 100),
-        *,
-        encoder: nn.Module | None = None,
-        n_epochs: int = 30,
-        learning_rate: float = 1e-3,
-        batch_size: int = 32,
-        max_steps_per_epoch: int = 100,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.hidden_sizes = hidden_sizes
-        self.encoder = encoder
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_steps_per_epoch = max_steps_per_epoch
-        self.random_state = random_state
+    hidden_sizes: Sequence[int] = (100, 100)
+    _: KW_ONLY
+    encoder: nn.Module | None = None
+    n_epochs: int = 30
+    learning_rate: float = 1e-3
+    batch_size: int = 32
+    max_steps_per_epoch: int = 100
+    random_state: int | np.random.RandomState | None = None
 
     def _begin(self, X: np.ndarray, y: np.ndarray) -> Training:
         check_encoder_given(self.encoder, X)
@@ -122,6 +114,7 @@ class MLPRegressor(BatchTrainedRegressor):
         return self.target_scaler_.inverse_transform(scaled).reshape(len(scaled), *self._target_shape)
 
 
+@dataclass(eq=False, repr=False)
 class PairwiseDifferenceRegressor(SemiSupervisedRegressor):
     """Pairwise modeling with any regressor in place of the Siamese network.
 
@@ -145,14 +138,9 @@ class PairwiseDifferenceRegressor(SemiSupervisedRegressor):
     Tynes et al. (2021): Pairwise difference regression. J. Chem. Inf. Model. 61.
     """
 
-    def __init__(
-        self,
-        estimator: RegressorMixin | None = None,
-        *,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.random_state = random_state
+    estimator: RegressorMixin | None = None
+    _: KW_ONLY
+    random_state: int | np.random.RandomState | None = None
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         labeled = np.isfinite(y)
