@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 
 import numpy as np
 import torch
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsRegressor
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..foundation.checks import seeded_torch
 from ..foundation.parameters import check_not_above, check_rules
@@ -87,20 +88,12 @@ class MSSRRegressor(BatchTrainedRegressor):
         with seeded_torch(self.random_state) as seed:
             self.encoder_ = make_encoder(X.shape[1], self.hidden_sizes)
         batches = self._batches(X[labeled], y[labeled], X[~labeled], np.random.default_rng(seed))
-        return Training(self.encoder_, batches, (labeled.sum(), labeled.all()), torch.get_rng_state())
-
-    def _outputs(self, network: nn.Module, *batch: Tensor) -> tuple[Tensor, ...]:
-        x_a, x_b, is_similar = batch
-        return network(x_a), network(x_b), is_similar
-
-    def _loss(self, *outputs: Tensor) -> Tensor:
-        z_a, z_b, is_similar = outputs
-        return contrastive_loss(z_a, z_b, is_similar, self.margin)
+        loss = partial(contrastive_loss, margin=self.margin)
+        return Training(self.encoder_, batches, loss, (labeled.sum(), labeled.all()), torch.get_rng_state())
 
     def _end(self, X: np.ndarray, y: np.ndarray, losses: Tensor) -> None:
         labeled = np.isfinite(y)
         self.losses_ = [of_epoch.mean().item() for of_epoch in losses.chunk(self.n_epochs)]
-        self.encoder_.double()  # so that a prediction does not depend on the rows predicted beside it
         self.regressor_ = KNeighborsRegressor(self.n_neighbors).fit(
             _apply(self.encoder_, X[labeled]), y[labeled]
         )

@@ -19,6 +19,14 @@ from ..model import SiameseNetwork
 from ..training import Orders, TrainingSet, draw_batches
 
 
+@dataclass(frozen=True)
+class _MetricStep:
+    name: ClassVar[str] = "metric"
+
+    def __post_init__(self) -> None:
+        check_rules(vars(self), at_least={"n_unlabeled": 1})
+
+
 class MixedBatch(NamedTuple):
     """What a loss of a `MixedStep` is given: all N labeled rows, then some unlabeled ones, n rows in all.
 
@@ -52,7 +60,7 @@ class MixedBatch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MixedStep:
+class MixedStep(_MetricStep):
     """One gradient step an epoch under any loss on labeled and unlabeled rows.
 
     Attributes
@@ -65,14 +73,10 @@ class MixedStep:
         Unlabeled rows, drawn anew in each epoch; all, if there are fewer.
     """
 
-    name: ClassVar[str] = "metric"
     stacks: ClassVar[bool] = True
     mixed_loss: Callable[[MixedBatch], Tensor]
     weight: float = 1.0
     n_unlabeled: int = 64
-
-    def __post_init__(self) -> None:
-        check_rules(vars(self), at_least={"n_unlabeled": 1})
 
     def batches(
         self, network: SiameseNetwork, data: TrainingSet, orders: Orders
@@ -192,7 +196,7 @@ class CodeLoss:
 
 
 @dataclass(frozen=True)
-class BarycentreStep:
+class BarycentreStep(_MetricStep):
     """A row shall be estimated as its neighbours are: locally linear, as in the embedding of that name.
 
     The mean over some rows a of (q(a) - sum_j w_j q(x_j))^2, with q of eq. 4. Neighbours are the nearest
@@ -210,14 +214,10 @@ class BarycentreStep:
     Roweis and Saul (2000): Nonlinear dimensionality reduction by locally linear embedding. Science 290.
     """
 
-    name: ClassVar[str] = "metric"
     stacks: ClassVar[bool] = True
     weight: float = 100.0
     n_rows: int = 10
     n_neighbors: int = 20
-
-    def __post_init__(self) -> None:
-        check_rules(vars(self))
 
     def batches(
         self, network: SiameseNetwork, data: TrainingSet, orders: Orders
@@ -264,7 +264,7 @@ def barycentric_weights(x: Tensor, neighbors: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class PeerStep:
+class PeerStep(_MetricStep):
     """Networks side by side teach each other: what the others estimate on the mean is a target.
 
     The mean over pairs of a labeled row l and an unlabeled one u of
@@ -282,15 +282,11 @@ class PeerStep:
         Standard deviation, of scaled features.
     """
 
-    name: ClassVar[str] = "metric"
     stacks: ClassVar[bool] = True
     n_peers: int = 7
     weight: float = 10.0
     n_unlabeled: int = 64
     noise: float = 0.05
-
-    def __post_init__(self) -> None:
-        check_rules(vars(self), at_least={"n_unlabeled": 1})
 
     def batches(
         self, network: SiameseNetwork, data: TrainingSet, orders: Orders

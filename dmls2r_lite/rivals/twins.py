@@ -79,11 +79,9 @@ class MLPRegressor(BatchTrainedRegressor):
         x = torch.as_tensor(X[labeled], dtype=torch.float32)
         targets = torch.as_tensor(self.target_scaler_.transform(as_columns(y[labeled])), dtype=torch.float32)
         with seeded_torch(self.random_state) as seed:
-            encoder: nn.Module = (
-                make_encoder(X.shape[1], self.hidden_sizes)
-                if self.encoder is None
-                else copy.deepcopy(self.encoder)
-            )
+            encoder = copy.deepcopy(self.encoder)
+            if encoder is None:
+                encoder = make_encoder(X.shape[1], self.hidden_sizes)
             n_codes = probe_encoder(encoder.float(), x[:2]).shape[1]
             self.network_ = nn.Sequential(encoder, nn.Linear(n_codes, targets.shape[1])).float()
             rng_state = torch.get_rng_state()
@@ -95,19 +93,10 @@ class MLPRegressor(BatchTrainedRegressor):
                 batch = rng.integers(n, size=self.batch_size)
                 yield x[batch], targets[batch]
 
-        return Training(self.network_, batches(), n, rng_state)
+        def loss(estimated: Tensor, targets: Tensor) -> Tensor:
+            return (estimated - targets).square().mean()
 
-    def _outputs(self, network: nn.Module, *batch: Tensor) -> tuple[Tensor, ...]:
-        x, targets = batch
-        return network(x), targets
-
-    def _loss(self, *outputs: Tensor) -> Tensor:
-        estimated, targets = outputs
-        return (estimated - targets).square().mean()
-
-    def _end(self, X: np.ndarray, y: np.ndarray, losses: Tensor) -> None:
-        self.network_.eval()
-        self.network_.double()  # so that a prediction does not depend on the rows predicted beside it
+        return Training(self.network_, batches(), loss, n, rng_state)
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
         scaled = _apply(self.network_, X)
@@ -147,9 +136,7 @@ class PairwiseDifferenceRegressor(SemiSupervisedRegressor):
         self._X, self._y = X[labeled], y[labeled]
         n = len(self._y)
         i, j = (t.numpy() for t in pairs_from_numbers(torch.arange(n * (n - 1)), n))
-        estimator = self.estimator
-        if estimator is None:  # a forest that is not fitted has no truth value
-            estimator = ExtraTrees(random_state=self.random_state)
+        estimator = ExtraTrees(random_state=self.random_state) if self.estimator is None else self.estimator
         check_regressor("estimator", estimator)
         self.estimator_ = clone(estimator).fit(_pairs(self._X[i], self._X[j]), self._y[i] - self._y[j])
 
