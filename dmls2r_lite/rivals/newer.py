@@ -18,6 +18,8 @@ from ..foundation.parameters import ParameterError, check_rules
 from ..model import SiameseNetwork
 from ..training import Orders, TrainingSet, draw_batches
 
+Batches = list[tuple[Tensor, ...]]
+
 
 @dataclass(frozen=True)
 class _MetricStep:
@@ -78,9 +80,7 @@ class MixedStep(_MetricStep):
     weight: float = 1.0
     n_unlabeled: int = 64
 
-    def batches(
-        self, network: SiameseNetwork, data: TrainingSet, orders: Orders
-    ) -> list[tuple[Tensor, Tensor]]:
+    def batches(self, network: SiameseNetwork, data: TrainingSet, orders: Orders) -> Batches:
         """Numbers of unlabeled rows, and these rows."""
         return [_draw(data, self.n_unlabeled, orders)]
 
@@ -103,7 +103,7 @@ def labeled_pairs_loss(batch: MixedBatch) -> Tensor:
     """Eq. 2 over all labeled pairs once more: a control that has nothing new to say."""
     n = len(batch.y)
     errors = batch.differences[:n, :n] - (batch.y[:, None] - batch.y)
-    return errors[_off_diagonal(n, errors.device)].square().mean()
+    return _without_diagonal(errors).square().mean()
 
 
 def rank_n_contrast_loss(codes: Tensor, targets: Tensor, temperature: float = 2.0) -> Tensor:
@@ -219,17 +219,16 @@ class BarycentreStep(_MetricStep):
     n_rows: int = 10
     n_neighbors: int = 20
 
-    def batches(
-        self, network: SiameseNetwork, data: TrainingSet, orders: Orders
-    ) -> list[tuple[Tensor, Tensor, Tensor]]:
+    def batches(self, network: SiameseNetwork, data: TrainingSet, orders: Orders) -> Batches:
         """Numbers of rows; each row followed by its neighbours, (n, 1 + k, ...); their weights, (n, k)."""
         pool = torch.cat([data.x_labeled, data.x_unlabeled.to(data.x_labeled.device)])
         (rows,) = draw_batches(len(pool), self.n_rows, 1, orders.anchors)
         distances = torch.cdist(pool[rows].flatten(1), pool.flatten(1))
         distances[torch.arange(len(rows)), rows] = torch.inf  # itself, but not rows like it
         nearest = distances.topk(min(self.n_neighbors, len(pool) - 1), largest=False).indices
-        return [(rows, pool[torch.cat([rows[:, None].to(pool.device), nearest], dim=1)],
-                 barycentric_weights(pool[rows].flatten(1), pool[nearest].flatten(2)))]  # fmt: skip
+        with_nearest = torch.cat([rows[:, None].to(pool.device), nearest], dim=1)
+        weights = barycentric_weights(pool[rows].flatten(1), pool[nearest].flatten(2))
+        return [(rows, pool[with_nearest], weights)]
 
     def loss(self, network: SiameseNetwork, data: TrainingSet, *batch: Tensor) -> Tensor:
         """How far estimates of rows are from those of their neighbours, put together."""
@@ -257,9 +256,8 @@ def barycentric_weights(x: Tensor, neighbors: Tensor) -> Tensor:
     gram = around @ around.mT
     trace = gram.diagonal(dim1=1, dim2=2).sum(dim=1)
     ridge = 1e-3 * trace.where(trace > 0, 1)  # all neighbours may equal the row
-    weights = torch.linalg.solve(
-        gram + torch.diag_embed(ridge[:, None].expand(gram.shape[:2])), around.new_ones(gram.shape[:2])
-    )
+    on_diagonal = torch.diag_embed(ridge[:, None].expand(gram.shape[:2]))
+    weights = torch.linalg.solve(gram + on_diagonal, around.new_ones(gram.shape[:2]))
     return (weights / weights.sum(dim=1, keepdim=True)).to(x.dtype)
 
 
@@ -288,9 +286,7 @@ class PeerStep(_MetricStep):
     n_unlabeled: int = 64
     noise: float = 0.05
 
-    def batches(
-        self, network: SiameseNetwork, data: TrainingSet, orders: Orders
-    ) -> list[tuple[Tensor, Tensor, Tensor]]:
+    def batches(self, network: SiameseNetwork, data: TrainingSet, orders: Orders) -> Batches:
         """Numbers of unlabeled rows, these rows, and the same with noise."""
         rows, x = _draw(data, self.n_unlabeled, orders)
         noise = torch.from_numpy(orders.anchors.normal(scale=self.noise, size=x.shape)).to(x)
@@ -330,11 +326,7 @@ def _draw(data: TrainingSet, n: int, orders: Orders) -> tuple[Tensor, Tensor]:
     return rows, data.x_unlabeled[rows.to(data.x_unlabeled.device)].to(data.x_labeled.device)
 
 
-def _off_diagonal(n: int, device: torch.device) -> Tensor:
-    return ~torch.eye(n, dtype=torch.bool, device=device)
-
-
 def _without_diagonal(matrix: Tensor) -> Tensor:
     """A square matrix without its diagonal: (n, n) to (n, n - 1)."""
     n = len(matrix)
-    return matrix[_off_diagonal(n, matrix.device)].view(n, n - 1)
+    return matrix[~torch.eye(n, dtype=torch.bool, device=matrix.device)].unflatten(0, (n, n - 1))
