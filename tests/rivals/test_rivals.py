@@ -16,11 +16,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.foundation.parameters import ParameterError
 from dmls2r_lite.practice.folds import fit_with_seeds
-from dmls2r_lite.rivals import batches
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import MSSRRegressor, contrastive_loss
 from dmls2r_lite.rivals.twins import MLPRegressor, PairwiseDifferenceRegressor
-from dmls2r_lite.stacking import stack_modules
 
 
 def naive_coreg(X, y, k, ps, pool_size, max_rounds, seed):
@@ -333,26 +331,22 @@ WITH_DROPOUT = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Dropout(0.3))
 
 
 @pytest.mark.parametrize(
-    ("method", "sizes", "is_stacked"),
+    ("method", "sizes"),
     [
-        (MLPRegressor(n_epochs=3), [(12, 40)] * 3, True),
-        (MLPRegressor(n_epochs=3), [(12, 40), (12, 0), (12, 9)], True),
-        (MSSRRegressor(n_epochs=3), [(12, 40), (12, 30), (12, 9)], True),
-        (MSSRRegressor(n_epochs=3, pair_batch_size=7, max_steps_per_epoch=4), [(12, 0)] * 3, True),
-        (MSSRRegressor(n_epochs=2), [(12, 40), (12, 0), (12, 9)], False),
-        (MLPRegressor(n_epochs=2), [(12, 40), (13, 40), (12, 40)], False),
-        (MLPRegressor(encoder=WITH_DROPOUT, n_epochs=2), [(12, 40)] * 3, False),
+        (MLPRegressor(n_epochs=3), [(12, 40)] * 3),
+        (MLPRegressor(n_epochs=3), [(12, 40), (12, 0), (12, 9)]),
+        (MSSRRegressor(n_epochs=3), [(12, 40), (12, 30), (12, 9)]),
+        (MSSRRegressor(n_epochs=3, pair_batch_size=7, max_steps_per_epoch=4), [(12, 0)] * 3),
+        (MSSRRegressor(n_epochs=2), [(12, 40), (12, 0), (12, 9)]),
+        (MLPRegressor(n_epochs=2), [(12, 40), (13, 40), (12, 40)]),
+        (MLPRegressor(encoder=WITH_DROPOUT, n_epochs=2), [(12, 40)] * 3),
     ],
 )
-def test_side_by_side_as_alone(method, sizes, is_stacked, monkeypatch):
+def test_side_by_side_as_alone(method, sizes, monkeypatch):
     single = torch.float32  # in double precision only rounding may differ
     monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)
     monkeypatch.setattr(torch.nn.Module, "float", torch.nn.Module.double)
     monkeypatch.setattr(torch, "float32", torch.float64)
-    stacks = []
-    monkeypatch.setattr(
-        batches, "stack_modules", lambda modules: stacks.append(stack_modules(modules)) or stacks[-1]
-    )
     sets = [problem(seed, *size) for seed, size in enumerate(sizes)]
     torch.set_default_dtype(torch.float64)
     try:
@@ -362,16 +356,14 @@ def test_side_by_side_as_alone(method, sizes, is_stacked, monkeypatch):
         assert torch.equal(torch.get_rng_state(), before)
     finally:
         torch.set_default_dtype(single)
-    assert any(stack is not None for stack in stacks) == is_stacked
     for model, expected, (X, _) in zip(together, alone, sets, strict=True):
         assert_allclose(model.predict(DataFrame(X)), expected.predict(X), rtol=1e-8)
         if isinstance(model, MSSRRegressor):
             assert_allclose(model.losses_, expected.losses_, rtol=1e-8)
-            assert len(model.losses_) == model.n_epochs
             network, network_alone = model.encoder_, expected.encoder_
         else:
             network, network_alone = model.network_, expected.network_
-        assert not network.training or isinstance(model, MSSRRegressor)
+        assert not network.training
         for weight, other in zip(network.parameters(), network_alone.parameters(), strict=True):
             assert_allclose(weight.detach(), other.detach(), rtol=1e-8, atol=1e-8)
             assert weight.untyped_storage().nbytes() == weight.nbytes
@@ -397,9 +389,8 @@ class TestEachNetwork:
     def test_by_loops(self, target_scaling, monkeypatch):
         """Eq. 4 with each network alone, in the target's unit; their mean is what is predicted."""
         X, y = problem(0)
-        model = DMLS2RRegressor(
-            (6,), n_networks=3, n_epochs=1, target_scaling=target_scaling, random_state=0
-        ).fit(X, 1000 * y)
+        quick = {"n_networks": 3, "n_epochs": 1, "random_state": 0}
+        model = DMLS2RRegressor((6,), target_scaling=target_scaling, **quick).fit(X, 1000 * y)
         rows = np.random.default_rng(1).uniform(size=(9, 3))
         monkeypatch.setattr("dmls2r_lite.fitting.ROWS_PER_BLOCK", 4)
         each = model.predict_each(rows)
