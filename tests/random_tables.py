@@ -119,7 +119,7 @@ def make_table(rng: np.random.Generator) -> Table:
     options = {}
     if chance(0.15):
         kind = rng.choice(["number", "category", "text", "date", "time", "day first", "month first"])
-        options["column_types"] = f"{rng.choice(names)}={kind}"
+        options["column_types"] = f"{rng.choice([name for name in names if name])}={kind}"
     if chance(0.1):
         options["missing_values"] = str(rng.choice(["-999", "9999", "n.d., -999", "5"]))
     if chance(0.03):

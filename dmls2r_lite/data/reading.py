@@ -13,10 +13,9 @@ import numpy as np
 import pandas as pd
 
 from ..foundation.parameters import did_you_mean
-from .columns import MISSING
 from .decoding import decode
 from .dialect import Cells, check_header, check_names, parse
-from .recognising import check_types, recognise
+from .recognising import KINDS, MISSING, ORDERS, recognise
 from .unpacking import strip_suffixes, unpack
 
 
@@ -109,7 +108,10 @@ def read(
     missing = MISSING if _has_marks(path) else frozenset({""})
     missing |= set(map(str.strip, missing_values.split(",")))
     kinds = {column: kind for column, kind in kinds.items() if column in cells}
-    table, columns = recognise(path, cells, kinds, missing)
+    try:
+        table, columns = recognise(cells, kinds, missing)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
     counts = [name for name in map(str, table) if name.startswith("Unnamed: ") and _counts_rows(table[name])]
     table, columns = table.drop(columns=counts), columns.drop(index=counts)
     table = table.dropna(how="all")
@@ -188,6 +190,32 @@ def expand_columns(name: str, given: str | Sequence[str], columns: Sequence[str]
             )
         found += [column for column in matching if column not in found]
     return found
+
+
+def check_types(name: str, given: str | Mapping[str, str] | None, columns: Sequence[str]) -> dict[str, str]:
+    """Kinds of columns by name, from a text like ``gen=category, zip=text`` or a mapping.
+
+    Raises
+    ------
+    ValueError
+        If a table of that name has no such column, or there is no such kind.
+    """
+    if isinstance(given, str):
+        pair = re.compile(r"\s*(.+?)\s*=\s*([^=,]*?)\s*(?:,|$)")
+        rest = pair.sub("", given).strip()
+        given = dict([*pair.findall(given), *([(rest, "")] if rest else [])])
+    for column, kind in (given or {}).items():
+        if kind not in (*KINDS, *ORDERS):
+            raise ValueError(
+                f"column_types must give a column one of {', '.join(KINDS)}, as in 'zip=text, when=date', "
+                f"got {column}={kind}"
+            )
+        if column not in columns:
+            raise ValueError(
+                f"column_types must name columns of {name} ({', '.join(columns)}), "
+                f"got {column}{did_you_mean(column, columns)}"
+            )
+    return dict(given or {})
 
 
 def _split_names(text: str, columns: Sequence[str]) -> list[str]:

@@ -313,7 +313,7 @@ class TestFiles:
             ),
             ("1,1 1,4 1,6", {"target": "b"}, "must have a column that can be used besides the target"),
             ("1,2 3,4 5,6", {"target": "b", "drop_columns": ["a"]}, "must have a column that can be used"),
-            ("1,2 3,inf 5,6", {"target": "b"}, "column 'b' must be finite, got inf in row 2"),
+            ("1,2 3,inf 5,6", {"target": "b"}, "column 'b' seems to hold numbers, but has 'inf' (row 2)"),
             ("1,2 3,4 5,6", {"target": "b", "drop_columns": ["b"]}, "must not name the target, got b"),
         ],
     )

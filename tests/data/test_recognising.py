@@ -78,7 +78,8 @@ class TestNumbers:
     @pytest.mark.parametrize("others", [("1.5", "2.5"), ("1.5", "0,25")])
     def test_columns_that_disagree(self, write, others):
         with pytest.raises(
-            ValueError, match=r"mixes decimal marks: comma in column 'a' \('8,0'\), point in column"
+            ValueError,
+            match=r"mixes ways to write numbers: '8,0' in column 'a', '1.5' in column 'b': write all",
         ):
             read(write(f'a,b,c\n"8,0",{others[0]},x\n"9,0","{others[1]}",y\n"7,0",3,z\n'))
 
@@ -359,7 +360,7 @@ class TestKinds:
             ),
             ("a=text, b=float", "got b=float"),
             ({"a": None}, "got a=None"),
-            ("a", "got =a"),
+            ("a", "got a="),
             ("bb=text", "column_types must name columns of t.csv (a, b), got bb; did you mean b?"),
             ({"c": "text"}, "column_types must name columns of t.csv (a, b), got c"),
             ("b=number", "column 'b' must hold numbers, as column_types says, got 'x' (row 1)"),
@@ -549,7 +550,7 @@ class TestFiles:
         content = pack(CSV.encode())
         assert read_table(write(content, name))["b"].sum() == 1200
         assert table_name(name) == "t"
-        with pytest.raises(ValueError, match="is damaged or cut off"):
+        with pytest.raises(ValueError, match="is damaged, cut off or"):
             read(write(content[:-15], name))
         monkeypatch.setattr("dmls2r_lite.data.unpacking.MAX_BYTES", 200)
         with pytest.raises(ValueError, match="holds more than 1 GiB, which is too much"):
@@ -588,21 +589,6 @@ class TestFiles:
                 read(path)
         with pytest.raises(FileNotFoundError, match="there is no file"):
             read(nothing)
-
-    def test_a_file_that_changes_while_it_is_read(self, write, monkeypatch):
-        path = write(CSV)
-        stat = os.fstat
-        calls = []
-
-        def change(descriptor):
-            if calls:
-                path.write_text(CSV * 2)
-            calls.append(descriptor)
-            return stat(descriptor)
-
-        monkeypatch.setattr("dmls2r_lite.data.unpacking.os.fstat", change)
-        with pytest.raises(ValueError, match="changed while it was read"):
-            read(path)
 
     def test_spreadsheets(self, tmp_path):
         pytest.importorskip("python_calamine")
