@@ -98,12 +98,12 @@ def read(
     names = list(map(str, source.cells))
     kinds = check_types(path.name, column_types, names)
     cells = source.cells.drop(columns=expand_columns(path.name, drop_columns, names))
-    marks = {""} if ".parquet" in path.name.lower() else MISSING  # Parquet files know missing values
+    marks = frozenset([""]) if ".parquet" in path.name.lower() else MISSING  # Parquet knows missing values
     try:
         table, columns = recognise(cells, kinds, marks | set(map(str.strip, missing_values.split(","))))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    counts = [name for name in table if name.startswith("Unnamed: ") and _counts_rows(table[name])]
+    counts = [name for name in table if str(name).startswith("Unnamed: ") and _counts_rows(table[name])]
     table = table.drop(columns=counts).dropna(how="all")
     if len(table) < min_rows:
         raise ValueError(

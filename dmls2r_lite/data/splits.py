@@ -43,21 +43,16 @@ def check_split_sizes(dataset: Dataset, n_labeled: int, n_unlabeled: int) -> Non
     """Raise ValueError if a dataset has too few rows for a split with a test set."""
     n_rows, n_known = len(dataset.target), int(dataset.target.notna().sum())
     n_labeled, n_unlabeled = int(n_labeled), int(n_unlabeled)  # NumPy's narrow ones overflow
-    if n_known == n_rows and n_labeled + n_unlabeled >= n_rows:
-        raise ValueError(
-            f"n_labeled + n_unlabeled must be below {n_rows}, the number of rows of {dataset.name}, "
-            f"so that a test set is left; got {n_labeled} + {n_unlabeled}"
-        )
+    rows, aim = f"the number of rows of {dataset.name}", "so that a test set is left; got"
+    n_empty = n_rows - n_known
+    if not n_empty and n_labeled + n_unlabeled >= n_rows:
+        sizes = f"{n_labeled} + {n_unlabeled}"
+        raise ValueError(f"n_labeled + n_unlabeled must be below {n_rows}, {rows}, {aim} {sizes}")
     if n_labeled >= n_known:
-        raise ValueError(
-            f"n_labeled must be below {n_known}, the number of rows of {dataset.name} with a target, "
-            f"so that a test set is left; got {n_labeled}"
-        )
-    if n_known < n_rows < n_known + n_unlabeled:
-        raise ValueError(
-            f"n_unlabeled must not exceed {n_rows - n_known}, the number of rows of {dataset.name} without a "
-            f"target, got {n_unlabeled}"
-        )
+        raise ValueError(f"n_labeled must be below {n_known}, {rows} with a target, {aim} {n_labeled}")
+    if 0 < n_empty < n_unlabeled:
+        what = f"{n_empty}, {rows} without a target, got {n_unlabeled}"
+        raise ValueError(f"n_unlabeled must not exceed {what}")
 
 
 def split_dataset(

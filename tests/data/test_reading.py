@@ -361,7 +361,7 @@ class TestBadFiles:
     def test_a_bad_column_can_be_left_out(self, write):
         path = write("a,b\n" + "1,2\n" * 20 + "x,2\n")
         assert list(read_table(path, ["a"])) == ["b"]
-        with pytest.raises(ValueError, match=re.escape("drop_columns must name columns of table.csv (a, b)")):
+        with pytest.raises(ValueError, match=re.escape("drop_columns must name a column of table.csv (a, b)")):
             read_table(path, ["c"])
 
 

@@ -361,8 +361,8 @@ class TestKinds:
             ("a=text, b=float", "got b=float"),
             ({"a": None}, "got a=None"),
             ("a", "got a="),
-            ("bb=text", "column_types must name columns of t.csv (a, b), got bb; did you mean b?"),
-            ({"c": "text"}, "column_types must name columns of t.csv (a, b), got c"),
+            ("bb=text", "column_types must name a column of t.csv (a, b), got 'bb'; did you mean b?"),
+            ({"c": "text"}, "column_types must name a column of t.csv (a, b), got 'c'"),
             ("b=number", "column 'b' must hold numbers, as column_types says, got 'x' (row 1)"),
             ("b=date", "column 'b' must hold dates, as column_types says, got 'x' (row 1)"),
             ("a=time", "column 'a' must hold times, as column_types says, got '1' (row 1)"),
@@ -477,7 +477,9 @@ class TestHeaders:
     def test_names_come_before_patterns(self):
         assert expand_columns("t", "a*", ["a*", "ab"]) == ["a*"]
         assert expand_columns("t", ["a?", "b", "a*"], ["ab", "b", "ac"]) == ["ab", "ac", "b"]
-        with pytest.raises(ValueError, match="columns of t \\(size, y\\), got sizes; did you mean size\\?"):
+        with pytest.raises(
+            ValueError, match="a column of t \\(size, y\\), got 'sizes'; did you mean size\\?"
+        ):
             expand_columns("t", "sizes", ["size", "y"])
 
     @pytest.mark.parametrize("name", ["'t Hof", "'n", "d'or"])
@@ -517,7 +519,7 @@ class TestEncodings:
         assert ";".join(reading.table) == text.splitlines()[0]
         (said,) = reading.assumed
         assert said.startswith("the file is not in UTF-8 and was read as ")
-        assert f"({encoding})" in said
+        assert f"was read as {encoding}," in said
         assert "if texts look wrong, save it as UTF-8" in said
 
     @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
