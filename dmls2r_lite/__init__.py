@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .data import load_dataset, split_dataset
     from .estimators import DMLS2RRegressor
-    from .practice.adapting import WithUnlabeled
     from .practice.averaging import AveragedRegressor
     from .practice.choosing import choose_rows
     from .practice.errors import cross_val_error
+    from .practice.folds import LabeledKFold
     from .practice.intervals import ConformalRegressor
     from .practice.storing import load_model, save_model
     from .rivals.coreg import COREGRegressor
@@ -23,8 +23,8 @@ __all__ = [
     "COREGRegressor",
     "ConformalRegressor",
     "DMLS2RRegressor",
+    "LabeledKFold",
     "MSSRRegressor",
-    "WithUnlabeled",
     "choose_rows",
     "cross_val_error",
     "load_dataset",
@@ -38,8 +38,8 @@ _MODULES = {
     "COREGRegressor": ".rivals.coreg",
     "ConformalRegressor": ".practice.intervals",
     "DMLS2RRegressor": ".estimators",
+    "LabeledKFold": ".practice.folds",
     "MSSRRegressor": ".rivals.mssr",
-    "WithUnlabeled": ".practice.adapting",
     "choose_rows": ".practice.choosing",
     "cross_val_error": ".practice.errors",
     "load_dataset": ".data",

@@ -16,7 +16,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import mean_absolute_error
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 import dmls2r_lite.estimators
@@ -47,13 +46,6 @@ def split():
 @pytest.fixture(scope="module")
 def fitted(split):
     return small().fit(split.X_train, split.y_train)
-
-
-# Skipped by scikit-learn itself: check_array_api_input, unless SCIPY_ARRAY_API is set in the environment.
-# We take arrays of NumPy only. Fifty larger steps are enough for the check that training helps.
-@parametrize_with_checks([DMLS2RRegressor(n_epochs=5, max_steps_per_epoch=10, learning_rate=0.01)])
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 def test_example_in_the_docstring():

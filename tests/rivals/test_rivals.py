@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.foundation.parameters import ParameterError
@@ -367,21 +366,6 @@ def test_side_by_side_as_alone(method, sizes, monkeypatch):
         for weight, other in zip(network.parameters(), network_alone.parameters(), strict=True):
             assert_allclose(weight.detach(), other.detach(), rtol=1e-8, atol=1e-8)
             assert weight.untyped_storage().nbytes() == weight.nbytes
-
-
-QUICK = {"n_epochs": 15, "max_steps_per_epoch": 10, "learning_rate": 0.01}
-
-
-@parametrize_with_checks(
-    [
-        COREGRegressor(),
-        MSSRRegressor(**QUICK),
-        MLPRegressor(**QUICK),
-        PairwiseDifferenceRegressor(LinearRegression()),
-    ]
-)
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
 
 
 class TestEachNetwork:
