@@ -59,8 +59,7 @@ FUNCTIONS = _by_name(
     {
         f"{PACKAGE}.data.preparing": "_name_of_category _to_days _to_hours _to_numbers _to_texts",
         f"{PACKAGE}.rivals.placebos": "mine_random mine_swapped null_loss",
-        f"{PACKAGE}.schedules": "alternate alternate_pairwise_last joint pairwise_only sequential "
-        "sequential_metric_first",
+        f"{PACKAGE}.training": "alternate",
     }
 )
 _KINDS: tuple[type, ...] = (bool, int, float, str, object, np.float32, np.float64, np.int64)

@@ -16,12 +16,12 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dmls2r_lite.estimators import DMLS2RRegressor
+from dmls2r_lite.foundation.side_by_side import stack_modules
 from dmls2r_lite.practice.folds import fit_with_seeds
 from dmls2r_lite.rivals import batches
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import MSSRRegressor, contrastive_loss
 from dmls2r_lite.rivals.twins import MLPRegressor, PairwiseDifferenceRegressor
-from dmls2r_lite.stacking import stack_modules
 
 
 def naive_coreg(X, y, k, ps, pool_size, max_rounds, seed):
@@ -480,7 +480,7 @@ class TestEachNetwork:
             (6,), n_networks=3, n_epochs=1, target_scaling=target_scaling, random_state=0
         ).fit(X, 1000 * y)
         rows = np.random.default_rng(1).uniform(size=(9, 3))
-        monkeypatch.setattr("dmls2r_lite.fitting.ROWS_PER_BLOCK", 4)
+        monkeypatch.setattr("dmls2r_lite.foundation.rows.ROWS_PER_BLOCK", 4)
         each = model.predict_each(rows)
         assert each.shape == (9, 3)
         known = ~np.isnan(y)
