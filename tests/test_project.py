@@ -15,6 +15,7 @@ import nbformat
 import pandas as pd
 import pytest
 import readme_rows
+import torch
 import yaml
 
 from dmls2r_lite.command.pages import key_figure
@@ -292,6 +293,8 @@ def test_code_in_texts_runs(tmp_path, monkeypatch):
     assert names["search"].best_params_["k"] in (3, 5)
     holding = names["stacked"].named_estimators_["DML-S2R"].estimator_
     assert (holding.n_labeled_, holding.n_unlabeled_) == (30, 270)
+    exported = torch.export.load("model.pt2").module()(names["rows"])
+    assert exported.tolist() == pytest.approx(names["model"].predict(names["X_new"]).tolist(), rel=1e-9)
     truth = names["u"].sum(dim=1)
     assert (names["estimates"] - truth).abs().mean() < (truth - truth.median()).abs().mean() / 2
     assert len(read_trials(tmp_path / "results")) == 4

@@ -63,8 +63,7 @@ NAMES = _by_name(  # what they may refer to, as a parameter for example
     {
         f"{PACKAGE}.data.preparing": "_name_of_category _to_days _to_hours _to_numbers _to_texts",
         f"{PACKAGE}.rivals.placebos": "mine_random mine_swapped null_loss",
-        f"{PACKAGE}.schedules": "alternate alternate_pairwise_last joint pairwise_only sequential "
-        "sequential_metric_first",
+        f"{PACKAGE}.training": "alternate",
         "builtins": "bool float int object str",
         "numpy": "float32 float64 int64",
     }

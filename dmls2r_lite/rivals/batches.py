@@ -12,9 +12,8 @@ from torch import Tensor, nn
 
 from ..foundation.checks import SemiSupervisedRegressor
 from ..foundation.parameters import check_rules
-from ..hooks import check_weights
-from ..stacking import GeneratorStates, separate, stack_modules
-from ..training import descend, make_adam
+from ..foundation.side_by_side import GeneratorStates, separate, stack_modules
+from ..training import check_weights, descend, make_adam
 
 
 class Training(NamedTuple):

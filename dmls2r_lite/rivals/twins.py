@@ -13,7 +13,6 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from ..fitting import as_columns
 from ..foundation.checks import (
     SemiSupervisedRegressor,
     check_regressor,
@@ -22,9 +21,10 @@ from ..foundation.checks import (
     seeded_torch,
 )
 from ..foundation.parameters import ParameterError
+from ..foundation.probing import check_encoder_given, has_batch_norm, probe_encoder
+from ..foundation.rows import as_columns
 from ..foundation.scores import pairs_from_numbers
 from ..model import make_encoder
-from ..probing import check_encoder_given, has_batch_norm, probe_encoder
 from .batches import BatchTrainedRegressor, Training
 from .trees import ExtraTrees
 

@@ -41,7 +41,7 @@ from dmls2r_lite.rivals.mssr import MSSRRegressor
 from dmls2r_lite.rivals.placebos import mine_random, null_loss
 from dmls2r_lite.rivals.plain import plain_models
 from dmls2r_lite.rivals.twins import MLPRegressor, PairwiseDifferenceRegressor
-from dmls2r_lite.schedules import alternate
+from dmls2r_lite.training import alternate
 
 CARD = Card(
     "toy",

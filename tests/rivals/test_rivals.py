@@ -376,7 +376,7 @@ class TestEachNetwork:
         quick = {"n_networks": 3, "n_epochs": 1, "random_state": 0}
         model = DMLS2RRegressor((6,), target_scaling=target_scaling, **quick).fit(X, 1000 * y)
         rows = np.random.default_rng(1).uniform(size=(9, 3))
-        monkeypatch.setattr("dmls2r_lite.fitting.ROWS_PER_BLOCK", 4)
+        monkeypatch.setattr("dmls2r_lite.foundation.rows.ROWS_PER_BLOCK", 4)
         each = model.predict_each(rows)
         assert each.shape == (9, 3)
         known = ~np.isnan(y)
