@@ -62,7 +62,9 @@ class Job:
         """Of all that decides what comes out: parameters, table, notebook, package and versions."""
         status = os.stat(self.source) if self.source != self.dataset else None
         table = (status.st_size, status.st_mtime_ns) if status else None
-        files = [path for path in Path(__file__).parents[1].rglob("*") if path.suffix in (".py", ".csv")]
+        files = [
+            path for path in Path(__file__).parents[1].rglob("*") if path.suffix in (".py", ".csv", ".toml")
+        ]
         texts = [path.read_text(encoding="utf-8") for path in (self.notebook, *sorted(files))]
         return digest([self.parameters, table, texts, versions()])
 

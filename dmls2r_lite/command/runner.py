@@ -23,10 +23,8 @@ from papermill.iorw import local_file_io_cwd
 
 from ..foundation.files import write_whole
 from . import pages
-from .findings import unit_of
 from .options import align
 from .plan import NUMBERED, Job, digest, versions
-from .rendering import settle_links
 
 NO_START = "Kernel died before replying to kernel_info"
 SECONDS_BETWEEN_LINES = 60
@@ -209,9 +207,9 @@ def _write_notebook(
     about += [f"Target: {job.target}."] if job.target else []
     about += [f"Given: {pages.format_results(job.given)}."] if job.given else []
     course = [path.stem for path in sorted(job.notebook.parent.glob(NUMBERED))]
-    page = pages.to_html(nb, path.stem, course, " ".join(about), job.note, unit_of(job.target))
+    page = pages.to_html(nb, path.stem, course, " ".join(about), job.note)
     nb.metadata["dmls2r_lite"] = {"digest": _digest_cells(nb)}
-    _put(html, settle_links(page, set()))
+    _put(html, page)
     _put(path, nbformat.writes(nb) + "\n")
     entry: dict[str, Any] = {
         "status": "failed" if failure else "ok",

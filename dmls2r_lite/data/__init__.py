@@ -1,6 +1,6 @@
 """Tables in, splits out: the only folder that knows where data comes from.
 
-The names below are loaded when they are first asked for, so that the catalog can be looked at without them.
+The names below are loaded when they are first asked for, so that the list of datasets costs nothing.
 """
 
 from importlib import import_module

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def replacing(path: Path) -> Iterator[Path]:
         if UNWRITTEN in str(error):
             raise  # it is about another file, and says so
         kept = "what was there before is kept" if path.exists() else "there is no such file now"
-        raise _explain(path, error, kept) from error
+        raise type(error)(f"{path} {UNWRITTEN} {error.strerror or error}; {kept}") from error
     finally:
         with suppress(OSError):  # where the folder has gone, or may not be written to any more
             unfinished.unlink(missing_ok=True)
@@ -49,12 +49,8 @@ def write_whole(path: Path, text: str) -> None:
 
 def leftovers(path: Path) -> list[Path]:
     """What programs that were killed have left of writing a file."""
-    return [
-        found
-        for found in path.parent.glob(".unfinished-*")
-        if (number := found.name.removeprefix(".unfinished-").removesuffix(f"-{path.name}")).isdigit()
-        and found.name == f".unfinished-{number}-{path.name}"
-    ]
+    name = re.compile(rf"\.unfinished-\d+-{re.escape(path.name)}")
+    return [found for found in path.parent.iterdir() if name.fullmatch(found.name)]
 
 
 def add_whole(path: Path, lines: bytes, heading: bytes) -> None:
@@ -68,34 +64,13 @@ def add_whole(path: Path, lines: bytes, heading: bytes) -> None:
     OSError
         If they cannot be written. The lines before are kept.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(path.with_name(f".{path.stem}.lock")):
-            descriptor = os.open(
-                path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666
-            )
-            try:
-                end = os.lseek(descriptor, 0, os.SEEK_END)
-                if end == 0:
-                    lines = heading + lines
-                elif os.lseek(descriptor, -1, os.SEEK_END) >= 0 and os.read(descriptor, 1) != b"\n":
-                    lines = b"\n" + lines
-                try:
-                    if os.write(descriptor, lines) < len(lines):
-                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                    os.fsync(descriptor)  # where files lie on another machine, errors come only now
-                except BaseException:
-                    os.ftruncate(descriptor, end)
-                    raise
-            finally:
-                os.close(descriptor)
-    except OSError as error:
-        kept = "the lines before are kept" if path.exists() else "it is gone"
-        raise _explain(path, error, kept) from error
-
-
-def _explain(path: Path, error: OSError, kept: str) -> OSError:
-    return type(error)(f"{path} {UNWRITTEN} {error.strerror or error}; {kept}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_name(f".{path.stem}.lock")):
+        before = path.read_bytes() if path.exists() else b""
+        if before and not before.endswith(b"\n"):
+            before += b"\n"
+        with replacing(path) as unfinished:
+            unfinished.write_bytes((before or heading) + lines)
 
 
 def ending_with(parent: int, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

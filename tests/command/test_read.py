@@ -73,7 +73,7 @@ def test_columns_named_several_times_are_all_left_out():
         ([("seed", "1")], "unknown parameter 'seed'; known are target, drop_columns, column_types, missing"),
         ([("target", "a"), ("target", "y")], "give target once, got a and y"),
         ([("missing_values", "7")], "missing_values must occur in the file, got 7, which does not"),
-        ([("drop_columns", "z")], "drop_columns must name columns of t.csv (a, y), got z"),
+        ([("drop_columns", "z")], "drop_columns must name a column of t.csv (a, y), got 'z'"),
         ([], "seems to hold numbers, but has 'n.d.'"),
     ],
 )

@@ -93,10 +93,10 @@ class TestDatasets:
                 "dataset must be one of boston, superconductivity, air_quality, diabetes, friedman, toy or",
             ),
             ("iris", (), "or the path of a file, got 'iris'"),
-            ("toy", ["x1", "x9"], "drop_columns must name columns of toy (x1, x2), got x9"),
-            ("toy", [3], "drop_columns must name columns of toy (x1, x2), got 3"),
+            ("toy", ["x1", "x9"], "drop_columns must name a column of toy (x1, x2), got 'x9'"),
+            ("toy", [3], "drop_columns must name a column of toy (x1, x2), got 3"),
             ("toy", ["x1", "x2"], "drop_columns must leave at least one column, got all of them"),
-            ("boston", ["MEDV"], "got MEDV"),  # the target is not a feature
+            ("boston", ["MEDV"], "got 'MEDV'"),  # the target is not a feature
         ],
     )
     def test_errors(self, name, drop_columns, message):
@@ -313,7 +313,7 @@ class TestFiles:
             ),
             ("1,1 1,4 1,6", {"target": "b"}, "must have a column that can be used besides the target"),
             ("1,2 3,4 5,6", {"target": "b", "drop_columns": ["a"]}, "must have a column that can be used"),
-            ("1,2 3,inf 5,6", {"target": "b"}, "column 'b' must be finite, got inf in row 2"),
+            ("1,2 3,inf 5,6", {"target": "b"}, "column 'b' seems to hold numbers, but has 'inf' (row 2)"),
             ("1,2 3,4 5,6", {"target": "b", "drop_columns": ["b"]}, "must not name the target, got b"),
         ],
     )

@@ -16,7 +16,6 @@ import pandas as pd
 import pytest
 from sklearn.dummy import DummyRegressor
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.utils.estimator_checks import check_estimator
 
 from dmls2r_lite.data import split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
@@ -328,9 +327,3 @@ class TestShippedTrials:
         shipped = shipped_trials().merge(trials[KEY], on=KEY)
         # The same to rounding on the machine that made them; elsewhere networks end up a little off.
         assert trials["mae"].item() == pytest.approx(shipped["mae"].item(), rel=0.05)
-
-
-@pytest.mark.parametrize("name", ["placebo null", "placebo random", "placebo swapped"])
-def test_scikit_learn_conventions_of_the_placebos(name):
-    quick = {"n_epochs": 5, "max_steps_per_epoch": 10, "learning_rate": 0.01}
-    check_estimator(control_arms()[name].set_params(**quick), on_skip=None)

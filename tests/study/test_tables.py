@@ -1,7 +1,6 @@
 """Tables of trials: what is written is read again, whole rows only, and nothing is lost or done twice."""
 
 import json
-import os
 import re
 import shutil
 from importlib import resources
@@ -11,7 +10,6 @@ import pandas as pd
 import pytest
 from joblib import delayed
 
-from dmls2r_lite.foundation import files
 from dmls2r_lite.study.benchmark import TRIALS
 from dmls2r_lite.study.tables import TrialTable, name_seeds
 
@@ -101,19 +99,6 @@ class TestRun:
             again = TABLE.read(tmp_path).drop(columns="finished")
             by_key = [part.sort_values(list(TABLE.key), ignore_index=True) for part in (again, expected)]
             pd.testing.assert_frame_equal(*by_key)
-
-    def test_a_disk_that_is_full(self, tmp_path, monkeypatch):
-        list(run(tmp_path, KEYS[:3]))
-        before = TABLE.path(tmp_path).read_bytes()
-        write = os.write
-        monkeypatch.setattr(files.os, "write", lambda file, lines: write(file, lines[:20]))
-        message = r"checks\.csv could not be written: No space left on device; the lines before are kept"
-        with pytest.raises(OSError, match=message):
-            list(run(tmp_path, KEYS[3:6]))
-        assert TABLE.path(tmp_path).read_bytes() == before
-        monkeypatch.undo()
-        list(run(tmp_path, KEYS[3:6]))
-        assert TABLE.done(tmp_path) == set(KEYS[:6])
 
     def test_a_line_that_another_program_has_left_cut_off(self, tmp_path):
         trials = run(tmp_path, KEYS)
