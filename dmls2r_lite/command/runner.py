@@ -86,6 +86,7 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
             _write_record(folder, records[name] | {"complete": True})
             _clear(folder)
         with FileLock(output_dir / ".lock"):
+            _clear(output_dir)
             _put(output_dir / "index.html", pages.make_index(output_dir))
 
     entries = [(job, records[job.dataset]["notebooks"][job.name]) for job in jobs]

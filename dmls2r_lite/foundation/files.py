@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -45,12 +44,6 @@ def write_whole(path: Path, text: str) -> None:
     """Write a text so that whoever looks sees what was there before, or all of it; see `replacing`."""
     with replacing(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
-
-
-def leftovers(path: Path) -> list[Path]:
-    """What programs that were killed have left of writing a file."""
-    name = re.compile(rf"\.unfinished-\d+-{re.escape(path.name)}")
-    return [found for found in path.parent.iterdir() if name.fullmatch(found.name)]
 
 
 def add_whole(path: Path, lines: bytes, heading: bytes) -> None:

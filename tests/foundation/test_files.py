@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from dmls2r_lite.foundation.files import add_whole, leftovers, replacing, write_whole
+from dmls2r_lite.foundation.files import add_whole, replacing, write_whole
 
 posix = pytest.mark.skipif(os.name == "nt", reason="asks for what Windows does not have")
 
@@ -94,13 +94,6 @@ class TestReplacing:
         finally:
             tmp_path.chmod(0o700)
         assert path.read_text() == "old"
-
-    def test_leftovers_of_programs_that_were_killed(self, tmp_path):
-        ours = [".unfinished-12-a.txt", ".unfinished-345-a.txt"]
-        others = [".unfinished-12-b.txt", ".unfinished-mine-a.txt", ".unfinished-a.txt", "a.txt"]
-        for name in ours + others:
-            (tmp_path / name).touch()
-        assert sorted(path.name for path in leftovers(tmp_path / "a.txt")) == ours
 
 
 class TestAddWhole:
