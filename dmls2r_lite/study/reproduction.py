@@ -183,9 +183,9 @@ def relate_to_benchmark(verdicts: pd.DataFrame, benchmark: pd.DataFrame, dataset
         Sentences in Markdown, one per N that both have; or that there is none.
     """
     of_dataset = benchmark[benchmark.index.get_level_values("dataset") == dataset].droplevel("dataset")
-    here = verdicts.droplevel("dataset")[["verdict", "n_seeds"]]
+    here = verdicts.droplevel("dataset")[["verdict", "n_seeds"]].add_suffix("_here")
     lines = []
-    for n, row in of_dataset.join(here, how="inner", rsuffix="_here").to_dict("index").items():
+    for n, row in of_dataset.join(here, how="inner").to_dict("index").items():
         beside = f"and by the {row['n_seeds_here']} of this run"
         if row["verdict_here"] != row["verdict"]:
             beside = (
