@@ -39,7 +39,7 @@ def summarize(trials: pd.DataFrame) -> pd.DataFrame:
     ValueError
         If a method, N and seed occur twice.
     """
-    _check_unique(trials)
+    _check_unique(trials.assign(dataset=""))
     by_cell = trials.groupby(["method", "n_labeled"], sort=False)["mae"]
     table = by_cell.agg(mean="mean", standard_error="sem").unstack("n_labeled")
     return table.reindex(trials["method"].unique())
@@ -51,7 +51,7 @@ def compare(trials: pd.DataFrame, method: str, reference: str, seed: int = 0) ->
     Parameters
     ----------
     trials : pandas.DataFrame
-        From `run_trials`; both methods must have run on the same seeds.
+        From `run_trials`, for one dataset. Only seeds on which both have run take part.
     method, reference : str
     seed : int, default=0
         Of the bootstrap.
@@ -67,17 +67,9 @@ def compare(trials: pd.DataFrame, method: str, reference: str, seed: int = 0) ->
     Raises
     ------
     ValueError
-        If a method is not in the trials, a method, N and seed occur twice, or the seeds differ or are
-        fewer than 2.
+        If they have not run on the same 2 or more seeds, a method, N and seed occur twice, or an error is
+        not finite.
     """
-    for name in (method, reference):
-        if name not in set(trials["method"]):
-            raise ValueError(f"no trial of method {name!r}; there are {', '.join(trials['method'].unique())}")
-    trials = trials[trials["method"].isin([method, reference])]
-    _check_unique(trials)
-    n_methods = trials.groupby(["n_labeled", "seed"])["method"].size()
-    if n_methods.min() < 2 or n_methods.groupby("n_labeled").size().min() < 2:
-        raise ValueError(f"{method!r} and {reference!r} must have run on the same 2 or more seeds")
     table = compare_cells(trials.assign(dataset=""), method, reference, seed)
     return table.droplevel("dataset").drop(columns="p_holm")
 
@@ -268,20 +260,31 @@ def _shown(row: Mapping[Any, Any], level: float) -> int:
 
 def _common(trials: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     """Trials of these methods in cells in which all have run on the same 2 or more seeds."""
+    names = " and ".join(map(repr, methods))
+    there = ", ".join(trials["method"].unique())
     trials = trials[trials["method"].isin(methods)]
-    trials = trials[trials.groupby([*CELL, "seed"])["method"].transform("nunique") == len(methods)]
+    _check_unique(trials)
+    trials = trials[trials.groupby([*CELL, "seed"])["method"].transform("size") == len(methods)]
     trials = trials[trials.groupby(CELL)["seed"].transform("nunique") >= 2]
     if trials.empty:
-        names = " and ".join(map(repr, methods))
-        raise ValueError(f"{names} have not run on the same 2 or more seeds of any cell")
+        raise ValueError(f"{names} have not run on the same 2 or more seeds of any cell; there are {there}")
     wrong = trials[~np.isfinite(trials["mae"])]
     if len(wrong):
-        first = wrong.iloc[0]
-        raise ValueError(
-            f"trials must hold finite errors, got {first['mae']} for {first['method']!r} with "
-            f"N = {first['n_labeled']} and seed {first['seed']}"
-        )
+        raise ValueError(f"trials must hold finite errors, got {wrong['mae'].iloc[0]} for {_name(wrong)}")
     return trials
+
+
+def _check_unique(trials: pd.DataFrame) -> None:
+    repeated = trials[trials.duplicated([*CELL, "method", "seed"])]
+    if len(repeated):
+        raise ValueError(
+            f"trials must hold each method, N and seed of one dataset once, got {_name(repeated)} twice"
+        )
+
+
+def _name(trials: pd.DataFrame) -> str:
+    first = trials.iloc[0]
+    return f"{first['method']!r} with N = {first['n_labeled']} and seed {first['seed']}"
 
 
 def _numbers(row: Mapping[Any, Any]) -> str:
@@ -343,13 +346,3 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     corrected = np.empty_like(p)
     corrected[order] = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)).clip(max=1)
     return corrected
-
-
-def _check_unique(trials: pd.DataFrame) -> None:
-    repeated = trials[trials.duplicated(["method", "n_labeled", "seed"])]
-    if len(repeated):
-        first = repeated.iloc[0]
-        raise ValueError(
-            "trials must hold each method, N and seed of one dataset once, "
-            f"got {first['method']!r} with N = {first['n_labeled']} and seed {first['seed']} twice"
-        )

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata, resources
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +57,6 @@ class Study:
     min_labeled : int, default=3
     sizes : callable
         ``sizes(dataset, name)`` gives the values of N to try if nothing else is asked for.
-    cost : callable
-        Of a cell; the longest come first, so that no process waits for another at the end.
     """
 
     name: str
@@ -70,7 +67,6 @@ class Study:
     cells: Callable[[Dataset, str, RegressorMixin, int], Cells]
     min_labeled: int = 3
     sizes: Callable[[str, str], Sequence[int]] = lambda dataset, name: N_LABELED
-    cost: Callable[[Cell], float] = itemgetter(-1)
 
     @property
     def columns(self) -> list[str]:
@@ -145,11 +141,12 @@ class Study:
                     for added, measure in self.cells(data, name, known[name], n).items():
                         cells[(data.name, name, *added, n)] = measure
         done = set(self._read(output)[list(self.key)].itertuples(index=False, name=None))
-        left = {
-            cell: [seed for seed in dict.fromkeys(seeds) if (*cell, seed) not in done]
-            for cell in sorted(cells, key=self.cost, reverse=True)
-        }
-        calls = [(cell, cells[cell], of_cell) for cell, of_cell in left.items() if of_cell]
+        calls = []
+        # The longest first, so that no process waits for another at the end.
+        for cell, measure in sorted(cells.items(), key=lambda item: item[0][-1], reverse=True):
+            left = [seed for seed in dict.fromkeys(seeds) if (*cell, seed) not in done]
+            if left:
+                calls.append((cell, measure, left))
         return self._run(output, calls, n_jobs)
 
     def _run(

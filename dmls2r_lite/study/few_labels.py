@@ -18,7 +18,7 @@ from ..data.splits import Split, split_dataset
 from ..practice.choosing import choose_rows
 from ..practice.errors import correct_for_choice
 from ..practice.folds import fit_with_seed, fit_with_seeds
-from .driver import AS_PUBLISHED, Cell, Cells, Study, load_benchmark_dataset
+from .driver import AS_PUBLISHED, Cells, Study, load_benchmark_dataset
 
 if TYPE_CHECKING:
     from ..practice.intervals import ConformalRegressor
@@ -177,11 +177,6 @@ def _cells(dataset: Dataset, name: str, method: RegressorMixin, n_labeled: int) 
     }
 
 
-def _n_fits(cell: Cell) -> float:
-    """About how many models a cell fits for each label."""
-    return cell[-1] * (20 if cell[1] == "average" else 5 if cell[1] in WITH_INTERVALS else 1)
-
-
 FEW_LABELS = Study(
     name="few_labels",
     key=("dataset", "method", "choice", "n_labeled", "seed"),
@@ -195,7 +190,6 @@ FEW_LABELS = Study(
     methods=few_label_methods,
     cells=_cells,
     min_labeled=9,  # an interval of 90 % takes as many
-    cost=_n_fits,
 )
 run_few_labels = FEW_LABELS.run
 

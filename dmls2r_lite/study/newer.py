@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.base import RegressorMixin
 
 from ..data.datasets import Dataset
-from .driver import Cell, Cells, Study
+from .driver import Cells, Study
 from .trials import run_seeds
 
 if TYPE_CHECKING:
@@ -29,24 +29,18 @@ def newer_methods() -> dict[str, DMLS2RRegressor]:
     Weights were chosen on the seeds 0 to 9, see notebook 11.
     """
     from ..estimators import DMLS2RRegressor
-    from ..rivals.newer import (
-        BarycentreStep,
-        CodeLoss,
-        MixedStep,
-        PeerStep,
-        labeled_pairs_loss,
-        log_ratio_loss,
-        loop_consistency_loss,
-        rank_n_contrast_loss,
-    )
+    from ..rivals import newer
     from ..rivals.placebos import null_loss
 
     step_1 = {"schedule": "pairwise_only"}
-    more, times_100 = MixedStep(labeled_pairs_loss), MixedStep(labeled_pairs_loss, weight=100)
-    barycentre, stopped = BarycentreStep(), {"early_stopping": "cross_validation"}
+    more, times_100 = (
+        newer.MixedStep(newer.labeled_pairs_loss),
+        newer.MixedStep(newer.labeled_pairs_loss, weight=100),
+    )
+    barycentre, stopped = newer.BarycentreStep(), {"early_stopping": "cross_validation"}
 
     def of_codes(loss: Any, labeled_only: bool = False) -> dict[str, Any]:
-        return {"metric_step": MixedStep(CodeLoss(loss, labeled_only), weight=0.1)}
+        return {"metric_step": newer.MixedStep(newer.CodeLoss(loss, labeled_only), weight=0.1)}
 
     arms: dict[str, dict[str, Any]] = {
         "step 1": step_1,
@@ -57,14 +51,14 @@ def newer_methods() -> dict[str, DMLS2RRegressor]:
         "labeled pairs x 100": {"metric_step": times_100},
         "labeled pairs x 100 (own Adam)": {"metric_step": times_100, "optimizer_state": "separate"},
         "ranked list": {},
-        "Rank-N-Contrast on labels": of_codes(rank_n_contrast_loss, labeled_only=True),
-        "Rank-N-Contrast": of_codes(rank_n_contrast_loss),
-        "log-ratio on labels": of_codes(log_ratio_loss, labeled_only=True),
-        "log-ratio": of_codes(log_ratio_loss),
-        "loop consistency": {"metric_step": MixedStep(loop_consistency_loss)},
+        "Rank-N-Contrast on labels": of_codes(newer.rank_n_contrast_loss, labeled_only=True),
+        "Rank-N-Contrast": of_codes(newer.rank_n_contrast_loss),
+        "log-ratio on labels": of_codes(newer.log_ratio_loss, labeled_only=True),
+        "log-ratio": of_codes(newer.log_ratio_loss),
+        "loop consistency": {"metric_step": newer.MixedStep(newer.loop_consistency_loss)},
         "barycentre": {"metric_step": barycentre},
         f"barycentre {STOPPED}": {"metric_step": barycentre, **stopped},
-        f"peers x {N_PEERS}": {"metric_step": PeerStep(N_PEERS), "n_networks": N_PEERS},
+        f"peers x {N_PEERS}": {"metric_step": newer.PeerStep(N_PEERS), "n_networks": N_PEERS},
     }
     return {name: DMLS2RRegressor(**changed) for name, changed in arms.items()}
 
@@ -92,11 +86,6 @@ def _cells(dataset: Dataset, name: str, method: RegressorMixin, n_labeled: int) 
     return {(rows,): partial(_measure, dataset, name, method, rows, n_labeled) for rows in rows_of(name)}
 
 
-def _n_networks(cell: Cell) -> float:
-    """About how many networks a cell trains for each label."""
-    return cell[-1] * (N_PEERS if cell[1].endswith((f"x {N_PEERS}", STOPPED)) else 1)
-
-
 NEWER_LOSSES = Study(
     name="newer_losses",
     key=("dataset", "method", "rows", "n_labeled", "seed"),
@@ -104,7 +93,6 @@ NEWER_LOSSES = Study(
     datasets=("boston", "superconductivity", "air_quality", "diabetes", "friedman"),
     methods=newer_methods,
     cells=_cells,
-    cost=_n_networks,
 )
 run_newer_losses = NEWER_LOSSES.run
 
