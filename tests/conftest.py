@@ -8,7 +8,7 @@ import pytest
 import torch
 
 hypothesis.settings.register_profile("quick", max_examples=20, deadline=None)
-hypothesis.settings.register_profile("thorough", max_examples=150, deadline=None)  # what `make test-all` asks for
+hypothesis.settings.register_profile("thorough", max_examples=150, deadline=None)  # for `make test-all`
 hypothesis.settings.load_profile("quick")
 
 # The networks here are tiny, and tests run side by side: threads would only wait for each other.

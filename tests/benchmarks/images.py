@@ -1,0 +1,74 @@
+"""The trials of notebook 08, on 20 draws of its images: `python tests/benchmarks/images.py OUTPUT.csv`.
+
+Images, targets and encoder are those that the notebook builds by hand. Beside both steps, step 1 alone and
+a placebo, a plain CNN: the encoder and a linear layer, with the optimizer, the number of gradient steps and
+the images a step of step 1 alone.
+"""
+
+import sys
+from pathlib import Path
+
+import click
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.base import clone
+
+from dmls2r_lite.estimators import DMLS2RRegressor
+from dmls2r_lite.rivals.placebos import null_loss
+from dmls2r_lite.rivals.twins import MLPRegressor
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "teaching"))
+from test_hand_built import hand_built
+
+N_LABELED, N_UNLABELED, N_TEST, N_EPOCHS = 50, 1000, 500, 5
+TARGETS = ("angle", "ink growth")
+SEEDS = range(100, 120)
+
+
+def run_seed(seed: int) -> list[dict[str, object]]:
+    """Train all ways on one draw of images; a row per method and target."""
+    by_hand = hand_built("08")
+    images, targets, _ = by_hand.make_images(N_LABELED + N_UNLABELED, N_TEST, seed)
+    X_train, X_test = np.split(images, [N_LABELED + N_UNLABELED])
+    y_train, y_test = np.split(targets, [N_LABELED + N_UNLABELED])
+    X_labeled, y_labeled = X_train[:N_LABELED], y_train[:N_LABELED].copy()
+    y_train[N_LABELED:] = np.nan
+
+    torch.manual_seed(seed)
+    both = DMLS2RRegressor(encoder=by_hand.ImageEncoder(24), n_epochs=N_EPOCHS, random_state=seed)
+    step_1 = clone(both).set_params(schedule="pairwise_only").fit(X_train, y_train)
+    placebo = clone(both).set_params(metric_loss=null_loss).fit(X_train, y_train)
+    n_pairs = N_LABELED * (N_LABELED - 1)
+    cnn = MLPRegressor(
+        encoder=both.encoder,
+        n_epochs=N_EPOCHS * step_1.history_["n_steps"].iloc[0],
+        max_steps_per_epoch=1,
+        batch_size=2 * min(both.pair_batch_size, n_pairs),
+        random_state=seed,
+    ).fit(X_labeled, y_labeled)
+    predictions = {
+        "guess": np.median(y_labeled, axis=0),
+        "plain CNN": cnn.predict(X_test),
+        "step 1 alone": step_1.predict(X_test),
+        "placebo": placebo.predict(X_test),
+        "both steps": both.fit(X_train, y_train).predict(X_test),
+    }
+    return [
+        {"seed": seed, "method": method, "target": name, "n_labeled": N_LABELED, "mae": error}
+        for method, predicted in predictions.items()
+        for name, error in zip(TARGETS, np.abs(y_test - predicted).mean(axis=0), strict=True)
+    ]
+
+
+@click.command()
+@click.argument("output", type=click.Path(path_type=Path))
+def main(output: Path) -> None:
+    """Write the trials, a row per seed, method and target."""
+    torch.set_num_threads(1)
+    trials = pd.DataFrame([row for seed in SEEDS for row in run_seed(seed)])
+    trials.to_csv(output, index=False, float_format="%.8g", lineterminator="\n")
+
+
+if __name__ == "__main__":
+    main()
