@@ -11,8 +11,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 UNWRITTEN = "could not be written:"
 
 
@@ -51,26 +49,6 @@ def leftovers(path: Path) -> list[Path]:
     """What programs that were killed have left of writing a file."""
     name = re.compile(rf"\.unfinished-\d+-{re.escape(path.name)}")
     return [found for found in path.parent.iterdir() if name.fullmatch(found.name)]
-
-
-def add_whole(path: Path, lines: bytes, heading: bytes) -> None:
-    """Add whole lines to a file, or none of them; it begins with `heading`.
-
-    Two programs that write into one file cannot mix theirs. A line that was cut off, when its program was
-    killed, stays what it is: the next one begins below it.
-
-    Raises
-    ------
-    OSError
-        If they cannot be written. The lines before are kept.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_name(f".{path.stem}.lock")):
-        before = path.read_bytes() if path.exists() else b""
-        if before and not before.endswith(b"\n"):
-            before += b"\n"
-        with replacing(path) as unfinished:
-            unfinished.write_bytes((before or heading) + lines)
 
 
 def ending_with(parent: int, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
