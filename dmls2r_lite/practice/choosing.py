@@ -120,8 +120,10 @@ def choose_rows(
     check_rules({"n": n, "max_pool": max_pool, "random_state": random_state})
     table = check_table("X", X)
     is_labeled = np.isin(np.arange(len(table)), _check_positions("labeled", labeled, len(table)))
-    can_be_chosen = ~is_labeled & ~pd.DataFrame(table).isna().all(axis=1).to_numpy()
-    check_not_above("n", n, int(can_be_chosen.sum()), "the number of rows with values but without a label")
+    is_empty = pd.DataFrame(table).isna().all(axis=1).to_numpy()
+    can_be_chosen = ~is_labeled & ~is_empty
+    with_values = " but with a value" if is_empty.any() else ""
+    check_not_above("n", n, int(can_be_chosen.sum()), f"the number of rows without a label{with_values}")
     check_not_above("n", n, max_pool, "max_pool")
     random = check_random_state(random_state)
     pool = _draw(can_be_chosen, max_pool, random)
