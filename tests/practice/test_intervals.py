@@ -212,7 +212,7 @@ class TestNormalizers:
                 RandomForestRegressor(1),
                 "have a model of several parts",
             ),
-            ("spread", networks(), "have several networks or labels, got one"),
+            ("spread", networks(), "have a model of several parts"),
             ("metric", Ridge(), "have a model with a metric space, such as DMLS2RRegressor, got Ridge"),
         ],
     )
