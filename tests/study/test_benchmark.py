@@ -10,7 +10,7 @@ import pytest
 from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.practice.folds import fit_with_seed
-from dmls2r_lite.study import benchmark, driver
+from dmls2r_lite.study import benchmark
 from dmls2r_lite.study.benchmark import (
     AS_PUBLISHED,
     BENCHMARK_DATASETS,
@@ -40,13 +40,15 @@ def test_rows_are_those_of_run_trials(tmp_path):
     pd.testing.assert_frame_equal(trials[ERRORS], by_key, rtol=1e-5)  # six digits are written
 
 
-def test_default_grid(monkeypatch, tmp_path):
-    toy = load_dataset("toy")
-    monkeypatch.setattr(driver, "load_benchmark_dataset", lambda name: replace(toy, name=name))
-    n_methods = len(all_methods())
-    assert next(run_benchmark(tmp_path)) == 4 * 3 * 20 * n_methods + 20 * len(benchmark.TABLE_1_METHODS)
-    assert next(run_benchmark(tmp_path, n_labeled=[100])) == 4 * 20 * n_methods
-    assert next(run_benchmark(tmp_path, datasets=["boston"])) == 3 * 20 * n_methods
+def test_table_1_has_one_more_n():
+    sizes = {
+        (dataset, method): TRIALS.sizes(dataset, method)
+        for dataset in BENCHMARK_DATASETS
+        for method in all_methods()
+    }
+    assert {n for of_cell in sizes.values() for n in of_cell} == {10, 20, 50, 100}
+    with_100 = [cell for cell, of_cell in sizes.items() if 100 in of_cell]
+    assert with_100 == [("superconductivity", name) for name in benchmark.TABLE_1_METHODS]
 
 
 def test_weights_at_the_start_are_the_same_for_all_arms():
@@ -103,12 +105,6 @@ def test_slow_method_is_measured_on_fewer_rows(tmp_path, monkeypatch):
     trials = run(tmp_path, ["toy"], ["median", "3-NN"], [5], [0])
     assert trials.set_index("method")["n_test"].to_dict() == {"median": 50, "3-NN": 195}
     assert benchmark.MAX_TEST_ROWS["extra trees on pairs"] == 2000
-
-
-def test_shipped_trials_are_the_full_grid():
-    per_method = shipped_trials().groupby("method", sort=False)["seed"].size()
-    in_table_1 = per_method.index.isin(benchmark.TABLE_1_METHODS)
-    assert (per_method == np.where(in_table_1, 4 * 3 * 20 + 20, 4 * 3 * 20)).all()
 
 
 def test_null_placebo_with_an_adam_of_its_own_is_step_1():

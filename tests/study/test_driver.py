@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import multiprocessing
 import os
 import random
 import re
@@ -238,6 +237,7 @@ class TestTablesOfOlderVersions:
 
 @pytest.mark.parametrize("study", [TRIALS, FEW_LABELS, NEWER_LOSSES], ids=lambda study: study.name)
 def test_shipped(study):
+    """They are the full grid, and say how they were made."""
     folder = resources.files("dmls2r_lite.study").joinpath("results")
     trials = study.shipped()
     assert list(trials) == study.columns
@@ -245,11 +245,20 @@ def test_shipped(study):
     assert trials.attrs["command"].startswith("dmls2r benchmark")
     assert set(trials["versions"]) == {trials.attrs["versions"]}
     assert trials.attrs["date"] == trials["finished"].max()[:10]
-    assert not trials.duplicated(list(study.key)).any()
-    assert set(trials["seed"]) == set(driver.REPORT_SEEDS) == set(range(100, 120))
-    assert set(trials["method"]) == set(study.methods())
-    assert set(trials["dataset"]) == set(study.datasets)
     assert np.isfinite(trials["mae"]).all()
+    assert set(trials["seed"]) == set(driver.REPORT_SEEDS) == set(range(100, 120))
+    assert not trials.duplicated(list(study.key)).any()
+    toy = load_dataset("toy")
+    grid = {
+        (dataset, name, *added, n)
+        for dataset in study.datasets
+        for name, method in study.methods().items()
+        for n in study.sizes(dataset, name)
+        for added in study.cells(replace(toy, name=dataset), name, method, n)
+    }
+    per_cell = trials.groupby(list(study.key[:-1])).size()
+    assert set(per_cell.index) == grid
+    assert set(per_cell) == {20}
 
 
 def run_many(folder, n_jobs=1):
@@ -261,7 +270,7 @@ def kept(folder):
     return {path.name: path.read_bytes() for path in (folder / "checks").glob("[!.]*.csv")}
 
 
-WITH_WORKERS = "import sys, test_driver as t\nt.run_many(t.Path(sys.argv[1]), n_jobs=2)"
+RUN = "import sys, test_driver as t\nt.run_many(t.Path(sys.argv[1]), int(sys.argv[2]))"
 
 
 @pytest.mark.slow
@@ -270,30 +279,18 @@ WITH_WORKERS = "import sys, test_driver as t\nt.run_many(t.Path(sys.argv[1]), n_
 def test_killed_at_any_moment(n_kills, tmp_path):
     """Nothing is lost, nothing done twice; the last is killed with its workers."""
     rng, seen = random.Random(n_kills), {}
-    server = multiprocessing.get_context("forkserver")  # its children need not import everything again
-    server.set_forkserver_preload([__name__])
     for number in range(n_kills):
         enough = len(seen) + rng.randint(1, 50 // n_kills)
-        if number < n_kills - 1:
-            process = server.Process(target=run_many, args=(tmp_path,))
-            process.start()
-            is_running, kill, wait = process.is_alive, process.kill, process.join
-        else:
-            program = subprocess.Popen(
-                [sys.executable, "-c", WITH_WORKERS, tmp_path],
-                start_new_session=True,
-                cwd=Path(__file__).parent,
-            )
-            is_running, wait = (lambda program=program: program.poll() is None), program.wait
-            kill = partial(os.killpg, program.pid, signal.SIGKILL)
+        command = [sys.executable, "-c", RUN, tmp_path, "1" if number < n_kills - 1 else "2"]
+        program = subprocess.Popen(command, start_new_session=True, cwd=Path(__file__).parent)
         try:
-            while len(list(tmp_path.glob("checks/[!.]*"))) < enough and is_running():
+            while len(list(tmp_path.glob("checks/[!.]*"))) < enough and program.poll() is None:
                 time.sleep(0.01)
-            assert is_running(), "it ended before it was killed"
+            assert program.poll() is None, "it ended before it was killed"
         finally:
             with contextlib.suppress(ProcessLookupError):
-                kill()
-            wait()
+                os.killpg(program.pid, signal.SIGKILL)
+            program.wait()
         now = kept(tmp_path)
         assert now.items() >= seen.items()  # nothing lost, nothing written anew
         assert len(now) >= enough
@@ -312,4 +309,3 @@ def test_datasets_have_targets_everywhere(uci_folder):
     published = driver.load_benchmark_dataset(driver.AS_PUBLISHED)
     assert (published.target == -200).any()
     assert (published.name, len(published.target)) == ("air_quality_as_published", 9357)
-    assert len(air_quality.target) == load_dataset("air_quality").target.notna().sum()
