@@ -33,6 +33,8 @@ class KnownDataset:
         See `Dataset`.
     units : dict
         Of other columns that may serve as the target.
+    missing : dict
+        What `load_dataset` does with -200, where it stands for a missing value, by its `missing`.
     """
 
     name: str
@@ -45,6 +47,7 @@ class KnownDataset:
     note: str
     n_unlabeled: int = 200
     units: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
 
     def load(self, data_dir: str | Path | None = None) -> pd.DataFrame:
         """The whole table, target included; files from UCI may be in `data_dir`, see `uci.find`."""

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -146,27 +146,26 @@ def load_dataset(
         If a file is missing, may not be read or cannot be downloaded.
     """
     check_rules({"missing": missing})
-    known = DATASETS.get(str(name))
+    known, how_to_read = (
+        DATASETS.get(str(name)),
+        {"column_types": column_types, "missing_values": missing_values},
+    )
     if known is None and is_path(name):
-        return _load_file(Path(name), drop_columns, target, column_types, missing_values)
+        return _load_file(Path(name), drop_columns, target, how_to_read)
     if known is None:
         raise ValueError(
             f"dataset must be one of {', '.join(DATASETS)} or the path of a file, got {shorten(name)!r}"
             f"{did_you_mean(name, DATASETS)}"
         )
-    for parameter, value in {"column_types": column_types, "missing_values": missing_values}.items():
+    for parameter, value in how_to_read.items():
         if value:
             raise ValueError(f"{parameter} must be left out for {name}, which is no file; got {value!r}")
     table, note = known.load(data_dir), known.note
     target = target or known.target
     check_column("target", target, str(name), table)
-    if name == "air_quality":
+    if known.missing:
         table = table.mask(table == -200) if missing == "drop" else table
-        note += {
-            "drop": " It is read as missing here, and filled in by the split.",
-            "as_published": " Here it is kept as a number, in features and target, as the paper's Table 4 "
-            "seems to.",
-        }[missing]
+        note += f" {known.missing[missing]}"
     unit = known.unit if target == known.target else known.units.get(target, _own_unit(target))
     y = table.pop(target)
     left_out = expand_columns(str(name), drop_columns, list(map(str, table)))
@@ -184,16 +183,12 @@ def is_path(name: str | Path) -> bool:
 
 
 def _load_file(
-    path: Path,
-    drop_columns: str | Sequence[str],
-    target: str | None,
-    column_types: str | Mapping[str, str] | None,
-    missing_values: str,
+    path: Path, drop_columns: str | Sequence[str], target: str | None, how_to_read: dict[str, Any]
 ) -> Dataset:
     if not target:
         names = ", ".join(map(shorten, read_table(path).columns))
         raise ValueError(f"target must name a column of {path.name} ({names}), got nothing")
-    reading = read(path, drop_columns, column_types=column_types, missing_values=missing_values)
+    reading, missing_values = read(path, drop_columns, **how_to_read), how_to_read["missing_values"]
     table = mark_missing(reading, missing_values, must_occur=True)
     if target in reading.cells and target not in table:
         raise ValueError(f"drop_columns must not name the target, got {target}")
@@ -208,24 +203,16 @@ def _load_file(
             f"{path.name} must have a column that can be used besides the target, "
             f"got {'; '.join(told) or 'none'}"
         )
-    guessed, notices = tell_reading(reading), find_notices(table, y, described)
+    guessed, notices = tell_reading(reading), tuple(find_notices(table, y, described))
     if doubts := [*guessed, *told, *(notice.text for notice in notices)]:
         warnings.warn(f"{path.name}: " + "; ".join(doubts), stacklevel=3)
     note = f"{len(y)} rows, {int(y.isna().sum())} of them without a target."
     note += f" How the file was read: {'; '.join(guessed)}." if guessed else ""
     note += f" What was done to columns: {'; '.join(told)}." if told else ""
+    name, unit, n_unlabeled = table_name(path), _own_unit(target), _usual_n_unlabeled(y)
+    features = table.drop(columns=left_out)
     return Dataset(
-        name=table_name(path),
-        features=table.drop(columns=left_out),
-        target=y,
-        unit=_own_unit(target),
-        source=path.name,
-        note=note,
-        n_unlabeled=_usual_n_unlabeled(y),
-        columns=described,
-        notices=tuple(notices),
-        reading=reading,
-        missing_values=missing_values,
+        name, features, y, unit, path.name, note, n_unlabeled, described, notices, reading, missing_values
     )
 
 

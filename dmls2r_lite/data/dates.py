@@ -9,12 +9,12 @@ import pandas as pd
 
 _MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _CLOCK = r"([T ]\d{1,2}[:.]\d{2}\S*( ?[ap]m)?)?"
-_DATE = re.compile(
+DATE = re.compile(
     rf"(\d{{4}}-\d{{2}}|\d{{4}}([-/.])\d{{1,2}}\2\d{{1,2}}|\d{{1,2}}([-/.])\d{{1,2}}\3(\d{{4}}|\d{{2}})"
     rf"|\d{{1,2}}([-/. ]){_MONTH}\5(\d{{4}}|\d{{2}})|{_MONTH} \d{{1,2}},? \d{{4}}){_CLOCK}",
     re.IGNORECASE | re.ASCII,
 )
-_TIME = re.compile(r"(\d{1,3}):[0-5]\d(:[0-5]\d)?( ?[ap]m)?", re.IGNORECASE | re.ASCII)
+TIME = re.compile(r"(\d{1,3}):[0-5]\d(:[0-5]\d)?( ?[ap]m)?", re.IGNORECASE | re.ASCII)
 _ZONE = re.compile(r":\d{2}\S*(?:Z|[+-]\d{2}:?\d{2})$")
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 DAY_FIRST, MONTH_FIRST = (
@@ -28,16 +28,6 @@ NAMED_MONTH = [
     )
     for clock in _CLOCKS
 ]
-
-
-def is_date(text: str) -> bool:
-    """Whether a text is written like a date."""
-    return bool(_DATE.fullmatch(text))
-
-
-def is_time(text: str) -> bool:
-    """Whether a text is written like a time of day or a duration."""
-    return bool(_TIME.fullmatch(text))
 
 
 def are_seasons(texts: Iterable[str]) -> bool:

@@ -10,6 +10,7 @@ from functools import cache
 _TO_ASCII = str.maketrans(
     {"٫": ".", "．": ".", "٬": ",", "，": ",", "’": "'"} | dict.fromkeys("\xa0\u2009\u202f", " ")
 )
+_TO_SHAPE = str.maketrans("0123456789", "9" * 10)
 
 
 @dataclass(frozen=True)
@@ -32,15 +33,14 @@ class Marks:
         return self.group(shaped) and (shaped.count(self.thousands) > 1 or self.decimal in shaped)
 
 
-PLAIN = Marks(".", "")
-_ALL = (PLAIN, *(Marks(".", t) for t in ",' "), Marks(",", ""), *(Marks(",", t) for t in ".' "))
+_ALL = tuple(Marks(mark, t) for mark, groups in ((".", ["", *",' "]), (",", ["", *".' "])) for t in groups)
 
 
 def shape(text: str) -> str:
     """A text with 9 for each digit but a leading zero: as many shapes as there are ways to write a number."""
-    shaped = re.sub(r"\d", "9", text.translate(_TO_ASCII))
-    first = re.match(r"[+-]?(\d)", text)
-    return re.sub("9", "0", shaped, count=1) if first and int(first[1]) == 0 else shaped
+    shaped = text.translate(_TO_SHAPE) if text.isascii() else re.sub(r"\d", "9", text.translate(_TO_ASCII))
+    first = text.lstrip("+-")[:1]
+    return shaped.replace("9", "0", 1) if first.isdecimal() and int(first) == 0 else shaped
 
 
 @cache

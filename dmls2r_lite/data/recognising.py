@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -11,14 +11,15 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from .dates import are_seasons, is_date, is_time, read_dates, read_times, show_time, without_zone
-from .numerals import PLAIN, Marks, decide_marks, fitting, is_number, look_like_codes, may_have_groups, shape
+from .dates import DATE, TIME, are_seasons, read_dates, read_times, show_time, without_zone
+from .numerals import Marks, decide_marks, fitting, is_number, look_like_codes, may_have_groups, shape
 
 MISSING = frozenset(["", "?", "-", ".", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan"])
 MISSING |= {"NULL", "null", "None", "<NA>", "#NA", "#N/A"}
 KINDS = ("number", "category", "text", "date", "time")
 ORDERS = ("day first", "month first")  # of dates: kinds too
-_FORMS = {"number": is_number, "date": is_date, "time": is_time}
+_Form = Callable[[str], object]
+_FORMS: dict[str, _Form] = {"number": is_number, "date": DATE.fullmatch, "time": TIME.fullmatch}
 _TRUTH = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 _NOT_KNOWN = re.compile(  # words that people write in place of a number
     r"n\.? ?[adb]\.?|k\.? ?a\.?|n/[ad]|nil|none|null|nan|missing|unknown|unbekannt|keine angabe|fehlt|"
@@ -142,13 +143,12 @@ class Column:
 
     def _find_times(self) -> None:
         """The readings of dates or times; of dates those in the order that is said."""
-        first = ", ".join(map(repr, self.texts[:3]))
+        texts, first = pd.Series(self.texts), ", ".join(map(repr, self.texts[:3]))
         try:
             if self.kind == "date":
-                self.readings = read_dates(pd.Series(self.texts))
+                self.readings = read_dates(texts)
             else:
-                times, self.rule, self.guessed = read_times(pd.Series(self.texts))
-                self.readings = {"time": times}
+                self.readings["time"], self.rule, self.guessed = read_times(texts)
         except ValueError as error:
             self._refuse(f"{error}, got {first}")
         if self.said in ORDERS:
@@ -357,25 +357,21 @@ def _convert(column: Column, marks: Marks) -> pd.Series:
 
 
 def _to_numbers(column: Column, marks: Marks) -> pd.Series:
-    is_ascii = all(map(str.isascii, column.texts))
-    if marks == PLAIN and is_ascii:
-        values = np.array(column.texts, dtype=object).astype(float)
-    else:
-        values = np.array([marks.to_float(text) for text in column.texts])
-    said = [column.rule or "numbers"]
+    values = np.array([marks.to_float(text) for text in column.texts], dtype=float)
+    told = [column.rule or "numbers"]
     if marks.decimal == "," and any("," in shaped for shaped in column.shapes):
-        said.append("decimal comma")
+        told.append("decimal comma")
     if any(map(marks.group, column.shapes)):
-        said.append(f"{marks.thousands!r} between thousands")
+        told.append(f"{marks.thousands!r} between thousands")
+    guesses = []
     if may_have_groups(column.shapes) and not marks.thousands and not column.said:
-        said.append(f"{marks.decimal!r} before decimals (assumed: as in other columns)")
-        column.guessed = True
-    if not is_ascii:
-        said.append("digits of another script")
+        guesses.append(f"{marks.decimal!r} before decimals (assumed: as in other columns)")
+    if not all(map(str.isascii, column.texts)):
+        told.append("digits of another script")
     if len(set(values)) < len(values) and (same := _written_twice(column.texts, values)):
-        said.append(f"{same[0]} is the same as {same[1]} (assumed: no codes)")
-        column.guessed = not column.said
-    column.rule = ", ".join(said)
+        guesses.append(f"{same[0]} is the same as {same[1]} (assumed: no codes)")
+    column.rule = ", ".join([*told, *guesses])
+    column.guessed |= bool(guesses) and not column.said
     return column.spread(values, float)
 
 

@@ -10,8 +10,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 UNWRITTEN = "could not be written:"
 
 
@@ -44,26 +42,6 @@ def write_whole(path: Path, text: str) -> None:
     """Write a text so that whoever looks sees what was there before, or all of it; see `replacing`."""
     with replacing(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
-
-
-def add_whole(path: Path, lines: bytes, heading: bytes) -> None:
-    """Add whole lines to a file, or none of them; it begins with `heading`.
-
-    Two programs that write into one file cannot mix theirs. A line that was cut off, when its program was
-    killed, stays what it is: the next one begins below it.
-
-    Raises
-    ------
-    OSError
-        If they cannot be written. The lines before are kept.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_name(f".{path.stem}.lock")):
-        before = path.read_bytes() if path.exists() else b""
-        if before and not before.endswith(b"\n"):
-            before += b"\n"
-        with replacing(path) as unfinished:
-            unfinished.write_bytes((before or heading) + lines)
 
 
 def ending_with(parent: int, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

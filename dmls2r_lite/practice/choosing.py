@@ -120,8 +120,10 @@ def choose_rows(
     check_rules({"n": n, "max_pool": max_pool, "random_state": random_state})
     table = check_table("X", X)
     is_labeled = np.isin(np.arange(len(table)), _check_positions("labeled", labeled, len(table)))
-    can_be_chosen = ~is_labeled & ~pd.DataFrame(table).isna().all(axis=1).to_numpy()
-    check_not_above("n", n, int(can_be_chosen.sum()), "the number of rows with values but without a label")
+    is_empty = pd.DataFrame(table).isna().all(axis=1).to_numpy()
+    can_be_chosen = ~is_labeled & ~is_empty
+    with_values = " but with a value" if is_empty.any() else ""
+    check_not_above("n", n, int(can_be_chosen.sum()), f"the number of rows without a label{with_values}")
     check_not_above("n", n, max_pool, "max_pool")
     random = check_random_state(random_state)
     pool = _draw(can_be_chosen, max_pool, random)
@@ -179,7 +181,7 @@ def posterior_sd(
     """
     check_rules({"max_pool": max_pool, "random_state": random_state})
     table = check_table("X", X)
-    rows = np.sort(_check_positions("labeled", labeled, len(table)))
+    rows = np.unique(_check_positions("labeled", labeled, len(table)))
     wanted = np.arange(len(table)) if at is None else _check_positions("at", at, len(table))
     is_free = ~np.isin(np.arange(len(table)), rows)
     space = Space(table, _draw(is_free, max_pool, check_random_state(random_state)))
@@ -264,14 +266,10 @@ def _check_positions(name: str, positions: Any, n_rows: int) -> np.ndarray:
     given = np.asarray(positions)
     if given.dtype == bool and given.shape == (n_rows,):
         return np.flatnonzero(given)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+    is_list = given.ndim == 1 and (given.dtype.kind in "iu" or given.size == 0)
+    wrong = given[(given < 0) | (given >= n_rows)].tolist() if is_list else positions
+    if not is_list or wrong:
         raise ParameterError(
-            f"{name} must hold positions of rows, or {n_rows} booleans, one for each, got {shown(positions)}"
+            f"{name} must hold positions from 0 to {n_rows - 1} or {n_rows} booleans, got {shown(wrong)}"
         )
-    outside = given[(given < 0) | (given >= n_rows)]
-    if len(outside):
-        raise ParameterError(f"{name} must hold positions from 0 to {n_rows - 1}, got {outside[0]}")
-    values, counts = np.unique(given, return_counts=True)
-    if counts.max(initial=0) > 1:
-        raise ParameterError(f"{name} must hold each position once, got {values[counts.argmax()]} twice")
     return given.astype(int)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -77,13 +78,12 @@ class LabeledKFold:
         labeled = is_labeled(check_targets(y, at_least=0, may_be_vectors=True))
         labels = np.flatnonzero(labeled)
         check_not_above("n_splits", self.n_splits, len(labels), "the number of labels")
-        rng = self.random_state
-        if not isinstance(rng, np.random.Generator):  # which scikit-learn's check does not take
-            rng = check_random_state(rng)
+        rng: Any = self.random_state
+        rng = rng if isinstance(rng, np.random.Generator) else check_random_state(rng)
         if groups is None:
             folds = np.array_split(rng.permutation(labels), self.n_splits)
         else:
-            folds = _deal_groups(labels, groups, len(labeled), self.n_splits, rng)
+            folds = self._deal_groups(labels, groups, len(labeled), rng)
         for fold in folds:
             yield np.setdiff1d(np.arange(len(labeled)), fold), np.sort(fold)
 
@@ -91,36 +91,29 @@ class LabeledKFold:
         """Number of folds."""
         return self.n_splits
 
-
-def _deal_groups(
-    labels: np.ndarray,
-    groups: ArrayLike,
-    n_rows: int,
-    n_splits: int,
-    rng: np.random.RandomState | np.random.Generator,
-) -> list[np.ndarray]:
-    """Deal whole groups: the largest first, each into the fold with the fewest labels so far."""
-    values = np.asarray(groups, dtype=object)  # else an unknown one among texts is the text 'nan'
-    if values.shape != (n_rows,):
-        raise ParameterError(
-            f"groups must have a value for each of the {n_rows} rows, got shape {values.shape}"
-        )
-    numbers, names = pd.factorize(values, use_na_sentinel=True)
-    of_label = numbers[labels]
-    if (of_label < 0).any():
-        raise ParameterError(
-            f"groups must be known for every labeled row, got none for row {labels[of_label.argmin()]}"
-        )
-    sizes = np.bincount(of_label, minlength=len(names))
-    present = rng.permutation(np.flatnonzero(sizes))
-    if len(present) < n_splits:
-        raise ParameterError(
-            f"groups must be at least as many among labeled rows as folds, {n_splits}, got {len(present)}"
-        )
-    folds: list[list[int]] = [[] for _ in range(n_splits)]
-    for group in present[np.argsort(-sizes[present], kind="stable")]:
-        min(folds, key=len).extend(labels[of_label == group])
-    return [np.array(fold) for fold in folds]
+    def _deal_groups(self, labels: np.ndarray, groups: ArrayLike, n_rows: int, rng: Any) -> list[np.ndarray]:
+        """Deal whole groups: the largest first, each into the fold with the fewest labels so far."""
+        values = np.asarray(groups, dtype=object)  # else an unknown one among texts is the text 'nan'
+        if values.shape != (n_rows,):
+            raise ParameterError(
+                f"groups must have a value for each of the {n_rows} rows, got shape {values.shape}"
+            )
+        numbers, names = pd.factorize(values, use_na_sentinel=True)
+        of_label = numbers[labels]
+        if (of_label < 0).any():
+            raise ParameterError(
+                f"groups must be known for every labeled row, got none for row {labels[of_label.argmin()]}"
+            )
+        sizes = np.bincount(of_label, minlength=len(names))
+        present = rng.permutation(np.flatnonzero(sizes))
+        if (n := len(present)) < self.n_splits:
+            raise ParameterError(
+                f"groups must be at least as many among labeled rows as folds, {self.n_splits}, got {n}"
+            )
+        folds: list[list[int]] = [[] for _ in range(self.n_splits)]
+        for group in present[np.argsort(-sizes[present], kind="stable")]:
+            min(folds, key=len).extend(labels[of_label == group])
+        return [np.array(fold) for fold in folds]
 
 
 def fit_with_seed(method: RegressorMixin, X: pd.DataFrame, y: pd.Series, seed: int) -> RegressorMixin:

