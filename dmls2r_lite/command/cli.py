@@ -156,22 +156,19 @@ def benchmark(study: str, seeds: int, jobs: int, output: Path, quick: bool, **ch
     from tqdm import tqdm
 
     from ..foundation.parameters import check_rules
-    from ..study.benchmark import REPORT_SEED, run_benchmark
-    from ..study.few_labels import run_few_labels
-    from ..study.newer import run_newer_losses
+    from ..study.benchmark import TRIALS
+    from ..study.driver import REPORT_SEEDS
+    from ..study.few_labels import FEW_LABELS
+    from ..study.newer import NEWER_LOSSES
 
     check_rules({"--jobs": jobs})
     if quick:
         chosen["n_labeled"], seeds = chosen["n_labeled"] or (20,), min(seeds, 3)
-    run_study, table = {
-        "paper": (run_benchmark, "trials.csv"),
-        "few-labels": (run_few_labels, "few_labels.csv"),
-        "newer-losses": (run_newer_losses, "newer_losses.csv"),
-    }[study]
-    options = {name: values for name, values in chosen.items() if values}
-    progress = run_study(output, seeds=range(REPORT_SEED, REPORT_SEED + seeds), n_jobs=jobs, **options)
+    chosen_study = {"paper": TRIALS, "few-labels": FEW_LABELS, "newer-losses": NEWER_LOSSES}[study]
+    some_seeds = range(REPORT_SEEDS.start, REPORT_SEEDS.start + seeds)
+    progress = chosen_study.run(output, seeds=some_seeds, n_jobs=jobs, **chosen)
     to_do = next(progress)
-    click.echo(f"{to_do} trials to do, into {output / table}")
+    click.echo(f"{to_do} trials to do, into {chosen_study.path(output)}")
     seldom = 0.1 if sys.stderr.isatty() else 30  # seconds between lines where there is no terminal
     with resumable(), tqdm(total=to_do, unit=" trials", mininterval=seldom) as bar:
         for left in progress:
