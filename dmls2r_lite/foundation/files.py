@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-
-from filelock import FileLock
 
 UNWRITTEN = "could not be written:"
 
@@ -35,7 +33,7 @@ def replacing(path: Path) -> Iterator[Path]:
         if UNWRITTEN in str(error):
             raise  # it is about another file, and says so
         kept = "what was there before is kept" if path.exists() else "there is no such file now"
-        raise _explain(path, error, kept) from error
+        raise type(error)(f"{path} {UNWRITTEN} {error.strerror or error}; {kept}") from error
     finally:
         with suppress(OSError):  # where the folder has gone, or may not be written to any more
             unfinished.unlink(missing_ok=True)
@@ -49,53 +47,8 @@ def write_whole(path: Path, text: str) -> None:
 
 def leftovers(path: Path) -> list[Path]:
     """What programs that were killed have left of writing a file."""
-    return [
-        found
-        for found in path.parent.glob(".unfinished-*")
-        if (number := found.name.removeprefix(".unfinished-").removesuffix(f"-{path.name}")).isdigit()
-        and found.name == f".unfinished-{number}-{path.name}"
-    ]
-
-
-def add_whole(path: Path, lines: bytes, heading: bytes) -> None:
-    """Add whole lines to a file, or none of them; it begins with `heading`.
-
-    Two programs that write into one file cannot mix theirs. A line that was cut off, when its program was
-    killed, stays what it is: the next one begins below it.
-
-    Raises
-    ------
-    OSError
-        If they cannot be written. The lines before are kept.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(path.with_name(f".{path.stem}.lock")):
-            descriptor = os.open(
-                path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666
-            )
-            try:
-                end = os.lseek(descriptor, 0, os.SEEK_END)
-                if end == 0:
-                    lines = heading + lines
-                elif os.lseek(descriptor, -1, os.SEEK_END) >= 0 and os.read(descriptor, 1) != b"\n":
-                    lines = b"\n" + lines
-                try:
-                    if os.write(descriptor, lines) < len(lines):
-                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                    os.fsync(descriptor)  # where files lie on another machine, errors come only now
-                except BaseException:
-                    os.ftruncate(descriptor, end)
-                    raise
-            finally:
-                os.close(descriptor)
-    except OSError as error:
-        kept = "the lines before are kept" if path.exists() else "it is gone"
-        raise _explain(path, error, kept) from error
-
-
-def _explain(path: Path, error: OSError, kept: str) -> OSError:
-    return type(error)(f"{path} {UNWRITTEN} {error.strerror or error}; {kept}")
+    name = re.compile(rf"\.unfinished-\d+-{re.escape(path.name)}")
+    return [found for found in path.parent.iterdir() if name.fullmatch(found.name)]
 
 
 def ending_with(parent: int, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

@@ -1,38 +1,26 @@
-"""The paper's experiments over many seeds, with the controls that it lacks; resumable at any moment."""
+"""The paper's experiments over many seeds, with the controls that it lacks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from joblib import delayed
 from sklearn.base import RegressorMixin
 
-from ..data.catalog import DATASETS
-from ..data.datasets import Dataset, load_dataset
-from ..data.splits import check_split_sizes
-from ..foundation.parameters import ParameterError, check_rules, did_you_mean
-from .tables import TrialTable, name_seeds
+from ..data.datasets import Dataset
+from .driver import AS_PUBLISHED, N_LABELED, Cells, Study
 from .trials import run_seeds
 
 if TYPE_CHECKING:
     from ..estimators import DMLS2RRegressor
 
-AS_PUBLISHED = "air_quality_as_published"  # with -200 for a missing value, as in the paper
 BENCHMARK_DATASETS = ("boston", "superconductivity", AS_PUBLISHED, "air_quality")
-N_LABELED = (10, 20, 50)
-REPORT_SEED = 100  # the first of the seeds that no choice was based on
 TABLE_1 = ("superconductivity", 100)  # the paper's ablation has one N more
 TABLE_1_METHODS = ("DML-S2R", "step 1", "placebo null", "placebo random", "placebo swapped")
 MAX_TEST_ROWS = {"extra trees on pairs": 2000}  # every test row makes 2 N pairs
-TRIALS = TrialTable(
-    "trials",
-    ("dataset", "method", "n_labeled", "seed"),
-    ("mae", "rmse", "fit_seconds", "predict_seconds", "n_unlabeled", "n_test"),
-)
 
 
 def paper_methods() -> dict[str, RegressorMixin]:
@@ -91,116 +79,25 @@ def all_methods() -> dict[str, RegressorMixin]:
     return {**paper_methods(), **control_arms(), **plain_models()}
 
 
-def load_benchmark_dataset(name: str) -> Dataset:
-    """`load_dataset` without rows that lack a target; Air Quality as published has a name of its own here."""
-    if name == AS_PUBLISHED:
-        return replace(load_dataset("air_quality", missing="as_published"), name=name)
-    return load_dataset(name).with_known_targets()
+def _sizes(dataset: str, method: str) -> Sequence[int]:
+    return (*N_LABELED, TABLE_1[1]) if dataset == TABLE_1[0] and method in TABLE_1_METHODS else N_LABELED
 
 
-def check_grid(
-    methods: Iterable[str],
-    known_methods: Iterable[str],
-    datasets: Iterable[str],
-    known_datasets: Iterable[str],
-    n_labeled: Iterable[int],
-    min_labeled: int,
-    seeds: Iterable[int],
-) -> None:
-    """Raise ParameterError if a study is asked for what it does not know, or for a number out of range."""
-    for kind, names, known, shown in (
-        ("methods", methods, known_methods, repr),
-        ("datasets", datasets, known_datasets, str),
-    ):
-        for name in names:
-            if name not in known:
-                known = list(known)
-                raise ParameterError(
-                    f"{kind} must be among {', '.join(map(shown, known))}, got {name!r}"
-                    f"{did_you_mean(name, known)}"
-                )
-    for n in n_labeled:
-        check_rules({"n_labeled": n}, at_least={"n_labeled": min_labeled})
-    for seed in seeds:
-        check_rules({"seed": seed})
+def _cells(dataset: Dataset, name: str, method: RegressorMixin, n_labeled: int) -> Cells:
+    n_unlabeled, max_rows = dataset.n_unlabeled, MAX_TEST_ROWS.get(name)
+    return {(): partial(run_seeds, dataset, name, method, n_labeled, n_unlabeled, max_test_rows=max_rows)}
 
 
-def run_benchmark(
-    output: Path,
-    datasets: Sequence[str] = BENCHMARK_DATASETS,
-    methods: Sequence[str] | None = None,
-    n_labeled: Sequence[int] | None = None,
-    seeds: Sequence[int] = range(REPORT_SEED, REPORT_SEED + 20),
-    n_jobs: int | None = None,
-) -> Iterator[int]:
-    """Run the trials that a folder does not hold yet, and add those of each cell as it ends.
-
-    A cell is a method on a dataset with one N; the networks of all its seeds are trained side by side. All
-    methods of a seed have the same split and, where they are networks, the same initial weights. A run
-    that was killed loses only the cells under way; the same call does the rest. Several may write into one
-    folder.
-
-    Parameters
-    ----------
-    output : Path
-        A folder. Its `trials.csv` has a row per trial, see `read_trials`.
-    datasets : sequence of str
-    methods : sequence of str, optional
-        Names from `all_methods`; all if not given.
-    n_labeled : sequence of int, optional
-        If not given, 10, 20 and 50, and for the methods of the paper's Table 1 also its 100.
-    seeds : sequence of int
-    n_jobs : int, optional
-        As in joblib, whose `parallel_config` also decides where trials run.
-
-    Yields
-    ------
-    int
-        How many trials are still to do: first before any has run, then after each cell.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, a number out of range or a dataset too small, before anything runs.
-    RuntimeError
-        If a trial fails. It names the cell.
-    """
-    known = all_methods()
-    # Three nearest neighbours need three labels.
-    check_grid(methods or (), known, datasets, (*DATASETS, AS_PUBLISHED), n_labeled or (), 3, seeds)
-    check_rules({"n_jobs": n_jobs})
-    loaded = {name: load_benchmark_dataset(name) for name in datasets}
-    cells = [
-        (dataset, method, n, seed)
-        for dataset in dict.fromkeys(datasets)
-        for n in dict.fromkeys(n_labeled or (*N_LABELED, TABLE_1[1]))
-        for seed in dict.fromkeys(seeds)
-        for method in dict.fromkeys(methods or known)
-        if n_labeled or n in N_LABELED or ((dataset, n) == TABLE_1 and method in TABLE_1_METHODS)
-    ]
-    for name, n in dict.fromkeys((name, n) for name, _, n, _ in cells):
-        check_split_sizes(loaded[name], n, loaded[name].n_unlabeled)
-    done = TRIALS.done(output)
-    return TRIALS.run(
-        output,
-        [cell for cell in cells if cell not in done],
-        lambda cell, of_cell: delayed(_run_cell)(loaded[cell[0]], cell[1], known[cell[1]], cell[2], of_cell),
-        n_jobs,
-        cost=lambda cell: cell[2],
-    )
-
-
-def _run_cell(
-    dataset: Dataset, name: str, method: RegressorMixin, n_labeled: int, seeds: Sequence[int]
-) -> list[dict[str, Any]]:
-    try:
-        return run_seeds(
-            dataset, name, method, n_labeled, dataset.n_unlabeled, seeds, MAX_TEST_ROWS.get(name)
-        )
-    except Exception as error:
-        raise RuntimeError(
-            f"{name} on {dataset.name}, N = {n_labeled}, {name_seeds(seeds)}: {error}"
-        ) from error
+TRIALS = Study(
+    name="trials",
+    key=("dataset", "method", "n_labeled", "seed"),
+    measured=("mae", "rmse", "fit_seconds", "predict_seconds", "n_unlabeled", "n_test"),
+    datasets=BENCHMARK_DATASETS,
+    methods=all_methods,
+    cells=_cells,
+    sizes=_sizes,
+)
+run_benchmark = TRIALS.run
 
 
 def read_trials(folder: Path) -> pd.DataFrame:

@@ -39,7 +39,7 @@ def summarize(trials: pd.DataFrame) -> pd.DataFrame:
     ValueError
         If a method, N and seed occur twice.
     """
-    _check_unique(trials)
+    _check_unique(trials.assign(dataset=""))
     by_cell = trials.groupby(["method", "n_labeled"], sort=False)["mae"]
     table = by_cell.agg(mean="mean", standard_error="sem").unstack("n_labeled")
     return table.reindex(trials["method"].unique())
@@ -51,7 +51,7 @@ def compare(trials: pd.DataFrame, method: str, reference: str, seed: int = 0) ->
     Parameters
     ----------
     trials : pandas.DataFrame
-        From `run_trials`; both methods must have run on the same seeds.
+        From `run_trials`, for one dataset. Only seeds on which both have run take part.
     method, reference : str
     seed : int, default=0
         Of the bootstrap.
@@ -67,42 +67,14 @@ def compare(trials: pd.DataFrame, method: str, reference: str, seed: int = 0) ->
     Raises
     ------
     ValueError
-        If a method is not in the trials, a method, N and seed occur twice, or the seeds differ or are
-        fewer than 2.
+        If they have not run on the same 2 or more seeds, a method, N and seed occur twice, or an error is
+        not finite.
     """
-    for name in (method, reference):
-        if name not in set(trials["method"]):
-            raise ValueError(f"no trial of method {name!r}; there are {', '.join(trials['method'].unique())}")
-    trials = trials[trials["method"].isin([method, reference])]
-    _check_unique(trials)
-    _check_finite(trials)
-    wide = trials.pivot(index=["n_labeled", "seed"], columns="method", values="mae")
-    differences = wide[method] - wide[reference]
-    if differences.isna().any() or differences.groupby("n_labeled").size().min() < 2:
-        raise ValueError(f"{method!r} and {reference!r} must have run on the same 2 or more seeds")
-    rows: dict[Any, dict[str, Any]] = {}
-    for n_labeled, values in differences.groupby("n_labeled"):
-        if np.ptp(values) == 0:
-            low = high = values.iloc[0]
-        else:
-            low, high = bootstrap((values,), np.mean, rng=seed, method="percentile").confidence_interval
-        rows[n_labeled] = {"mean_difference": values.mean(), "low": low, "high": high, **_test(values)}
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("n_labeled")
+    table = compare_cells(trials.assign(dataset=""), method, reference, seed)
+    return table.droplevel("dataset").drop(columns="p_holm")
 
 
-def _test(differences: pd.Series) -> dict[str, Any]:
-    changed = differences[differences != 0].to_numpy()
-    ranks = rankdata(np.abs(changed))
-    return {
-        # Without those that are equal: with them SciPy takes the normal distribution, however few are left.
-        "p_value": wilcoxon(changed).pvalue if len(changed) else 1.0,
-        "n_seeds": len(differences),
-        "n_better": int((changed < 0).sum()),
-        "rank_balance": float(np.sign(changed) @ ranks / ranks.sum()) if len(changed) else 0.0,
-    }
-
-
-def compare_cells(trials: pd.DataFrame, method: str, reference: str) -> pd.DataFrame:
+def compare_cells(trials: pd.DataFrame, method: str, reference: str, seed: int = 0) -> pd.DataFrame:
     """`compare` on every dataset, with p values corrected for the number of cells.
 
     A cell is a dataset with one N. Only seeds on which both have run take part, and cells with 2 or more.
@@ -112,15 +84,39 @@ def compare_cells(trials: pd.DataFrame, method: str, reference: str) -> pd.DataF
     trials : pandas.DataFrame
         From `run_trials`, for one or more datasets.
     method, reference : str
+    seed : int, default=0
+        Of the bootstrap.
 
     Returns
     -------
     pandas.DataFrame
         Index (`dataset`, `n_labeled`); the columns of `compare` and `p_holm`.
     """
-    trials = _common(trials, [method, reference])
-    parts = {name: compare(part, method, reference) for name, part in trials.groupby("dataset", sort=False)}
-    table = pd.concat(parts, names=["dataset"])
+    return _test(_common(trials, [method, reference]), method, reference, seed)
+
+
+def _test(trials: pd.DataFrame, method: str, reference: str, seed: int | None = None) -> pd.DataFrame:
+    """`compare_cells`; without a seed, no intervals, which take most of its time."""
+    wide = trials.pivot(index=[*CELL, "seed"], columns="method", values="mae")
+    rows = {}
+    for cell, differences in (wide[method] - wide[reference]).groupby(CELL):
+        low = high = differences.iloc[0]
+        if seed is not None and np.ptp(differences) > 0:
+            low, high = bootstrap((differences,), np.mean, rng=seed, method="percentile").confidence_interval
+        # Without those that are equal: with them SciPy takes the normal distribution, however few are left.
+        changed = differences[differences != 0].to_numpy()
+        ranks = rankdata(np.abs(changed))
+        rows[cell] = {
+            "mean_difference": differences.mean(),
+            "low": low,
+            "high": high,
+            "p_value": wilcoxon(changed).pvalue if len(changed) else 1.0,
+            "n_seeds": len(differences),
+            "n_better": int((changed < 0).sum()),
+            "rank_balance": float(np.sign(changed) @ ranks / ranks.sum()) if len(changed) else 0.0,
+        }
+    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis(CELL)
+    table = table.reindex(trials["dataset"].unique(), level="dataset")
     return table.assign(p_holm=holm(table["p_value"]))
 
 
@@ -172,35 +168,38 @@ def give_verdict(
     check_rules({"level": level})
     trials = _common(trials, [method, reference, *placebos])
     table = compare_cells(trials, method, reference)
-    against = {name: _test_cells(trials, method, name) for name in placebos}
-    of_placebo = {name: _test_cells(trials, name, reference) for name in placebos}
-    base = trials[trials["method"] == reference].groupby(CELL)["mae"].mean().to_dict()
+    cells = table.index.tolist()
+    against = {name: _test(trials, method, name).to_dict("index") for name in placebos}
+    of_placebo = {name: _test(trials, name, reference).to_dict("index") for name in placebos}
+    base = trials[trials["method"] == reference].groupby(CELL)["mae"].mean()
     # Holm of the smallest p values that so many splits can give: no result gets below.
-    attainable = dict(zip(table.index.tolist(), holm(0.5 ** (table["n_seeds"] - 1)), strict=True))
+    attainable = dict(zip(cells, holm(0.5 ** (table["n_seeds"] - 1)), strict=True))
     verdicts, sentences = [], []
-    for cell, row in zip(table.index.tolist(), table.to_dict("records"), strict=True):
-        tied = [name for name in placebos if _shown(against[name][cell], level) >= 0]
-        effects = {name: _shown(of_placebo[name][cell], level) for name in tied}
-        if_lower = HELPED if not tied else PLACEBO_TOO if -1 in effects.values() else CANNOT_TELL
+    for cell, row in zip(cells, table.to_dict("records"), strict=True):
         side = _shown(row, level)
-        verdict = {-1: if_lower, 0: CANNOT_TELL, 1: HURT}[side]
+        verdict = {-1: HELPED, 0: CANNOT_TELL, 1: HURT}[side]
         parts = [_describe(row, reference, base[cell], len(table))]
         if side == 0:
             parts.append(_explain_doubt(row, attainable[cell], len(table), level))
         elif side == 1:
             parts.append(f"The error is higher than that of {reference}.")
         else:
+            tied = [name for name in placebos if _shown(against[name][cell], level) >= 0]
             lower = [f"{name} ({_numbers(against[name][cell])})" for name in placebos if name not in tied]
             also = f", and than that of {', '.join(lower)}" if lower else ""
             parts.append(f"The error is lower than that of {reference}{also}.")
-        for name in tied if side == -1 else ():
-            does = {-1: "lowers", 0: "is not shown to change", 1: "raises"}[effects[name]]
-            parts.append(
-                f"But it is not shown to be lower than that of {name} ({_numbers(against[name][cell])}), "
-                f"which by itself {does} the error of {reference} ({_numbers(of_placebo[name][cell])})."
-            )
-        if side == -1 and verdict == CANNOT_TELL:
-            parts.append("So we cannot tell what did it.")
+            effects = {name: _shown(of_placebo[name][cell], level) for name in tied}
+            for name, effect in effects.items():
+                does = {-1: "lowers", 0: "is not shown to change", 1: "raises"}[effect]
+                parts.append(
+                    f"But it is not shown to be lower than that of {name} ({_numbers(against[name][cell])}), "
+                    f"which by itself {does} the error of {reference} ({_numbers(of_placebo[name][cell])})."
+                )
+            if -1 in effects.values():
+                verdict = PLACEBO_TOO
+            elif tied:
+                verdict = CANNOT_TELL
+                parts.append("So we cannot tell what did it.")
         verdicts.append(verdict)
         sentences.append(" ".join(parts))
     return table.assign(verdict=verdicts, sentence=sentences)
@@ -261,23 +260,31 @@ def _shown(row: Mapping[Any, Any], level: float) -> int:
 
 def _common(trials: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     """Trials of these methods in cells in which all have run on the same 2 or more seeds."""
+    names = " and ".join(map(repr, methods))
+    there = ", ".join(trials["method"].unique())
     trials = trials[trials["method"].isin(methods)]
-    trials = trials[trials.groupby([*CELL, "seed"])["method"].transform("nunique") == len(methods)]
+    _check_unique(trials)
+    trials = trials[trials.groupby([*CELL, "seed"])["method"].transform("size") == len(methods)]
     trials = trials[trials.groupby(CELL)["seed"].transform("nunique") >= 2]
     if trials.empty:
-        names = " and ".join(map(repr, methods))
-        raise ValueError(f"{names} have not run on the same 2 or more seeds of any cell")
-    _check_finite(trials)
+        raise ValueError(f"{names} have not run on the same 2 or more seeds of any cell; there are {there}")
+    wrong = trials[~np.isfinite(trials["mae"])]
+    if len(wrong):
+        raise ValueError(f"trials must hold finite errors, got {wrong['mae'].iloc[0]} for {_name(wrong)}")
     return trials
 
 
-def _test_cells(trials: pd.DataFrame, method: str, reference: str) -> dict[Any, dict[str, Any]]:
-    """`compare_cells` without intervals, which take most of its time."""
-    wide = trials.pivot(index=[*CELL, "seed"], columns="method", values="mae")
-    differences = (wide[method] - wide[reference]).groupby(CELL)
-    rows = {cell: {"mean_difference": values.mean(), **_test(values)} for cell, values in differences}
-    corrected = holm([row["p_value"] for row in rows.values()])
-    return {cell: {**row, "p_holm": p} for (cell, row), p in zip(rows.items(), corrected, strict=True)}
+def _check_unique(trials: pd.DataFrame) -> None:
+    repeated = trials[trials.duplicated([*CELL, "method", "seed"])]
+    if len(repeated):
+        raise ValueError(
+            f"trials must hold each method, N and seed of one dataset once, got {_name(repeated)} twice"
+        )
+
+
+def _name(trials: pd.DataFrame) -> str:
+    first = trials.iloc[0]
+    return f"{first['method']!r} with N = {first['n_labeled']} and seed {first['seed']}"
 
 
 def _numbers(row: Mapping[Any, Any]) -> str:
@@ -339,23 +346,3 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     corrected = np.empty_like(p)
     corrected[order] = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)).clip(max=1)
     return corrected
-
-
-def _check_unique(trials: pd.DataFrame) -> None:
-    repeated = trials[trials.duplicated(["method", "n_labeled", "seed"])]
-    if len(repeated):
-        first = repeated.iloc[0]
-        raise ValueError(
-            "trials must hold each method, N and seed of one dataset once, "
-            f"got {first['method']!r} with N = {first['n_labeled']} and seed {first['seed']} twice"
-        )
-
-
-def _check_finite(trials: pd.DataFrame) -> None:
-    wrong = trials[~np.isfinite(trials["mae"])]
-    if len(wrong):
-        first = wrong.iloc[0]
-        raise ValueError(
-            f"trials must hold finite errors, got {first['mae']} for {first['method']!r} with "
-            f"N = {first['n_labeled']} and seed {first['seed']}"
-        )

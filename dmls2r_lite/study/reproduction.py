@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from importlib import resources
 
+import numpy as np
 import pandas as pd
 
 from ..data.catalog import DATASETS
 from .benchmark import AS_PUBLISHED, BENCHMARK_DATASETS, N_LABELED
-from .comparing import HELPED, HURT, RULE, give_verdict
+from .comparing import CELL, HELPED, HURT, RULE, give_verdict
 
-CAPTIONS = {
-    1: "step 1 alone against both steps, Superconductivity",
-    2: "Superconductivity",
-    3: "Boston Housing",
-    4: "Air Quality as published (-200 for a missing value stays in)",
+CAPTIONS = {  # by number and dataset
+    (1, "superconductivity"): "step 1 alone against both steps, Superconductivity",
+    (2, "superconductivity"): "Superconductivity",
+    (3, "boston"): "Boston Housing",
+    (4, AS_PUBLISHED): "Air Quality as published (-200 for a missing value stays in)",
+    (
+        4,
+        "air_quality",
+    ): "Air Quality without the rows and values that are missing; the paper's are of the other task",
 }
-CLEANED = "Air Quality without the rows and values that are missing; the paper's are of the other task"
 MARKS = {"below": "▼", "within": "●", "above": "▲"}
 LEGEND = (
     "Test MAE, mean ± standard deviation over seeds (in brackets how many, where not all have as many). "
@@ -32,7 +36,7 @@ CONTROLS = {
     "step 1 first, then step 2": "sequential",
     "step 2 first, then step 1": "sequential (step 2 first)",
 }
-PLACEBOS = ("null", "random", "swapped")
+PLACEBOS = ("placebo null", "placebo random", "placebo swapped")  # of what step 2 adds
 BEATS = (
     f"To beat something means a lower error with {RULE}; cells are those of "
     "{datasets} with {sizes} labels, also where fewer are counted. To be below is to have a lower mean only."
@@ -69,36 +73,22 @@ def reproduce_table(trials: pd.DataFrame, number: int, dataset: str | None = Non
     ValueError
         If `number` is not one of the paper's.
     """
+    from ..rivals.plain import plain_models
+
     printed = paper_tables().query("table == @number")
     if printed.empty:
         raise ValueError(f"number must be 1, 2, 3 or 4, got {number!r}")
-    from ..rivals.plain import plain_models
-
-    of_paper = printed["dataset"].iloc[0]
-    dataset = dataset or (AS_PUBLISHED if of_paper == "air_quality" else of_paper)
-    of_dataset = trials[trials["dataset"] == dataset].groupby(["method", "n_labeled"])["mae"]
-    methods = list(printed["method"].unique())
-    values = printed.set_index(["method", "n_labeled"])["mae"]
-    rows = []
-    for method in [*methods, *plain_models()]:
-        for n in printed["n_labeled"].unique():
-            if (method, n) in of_dataset.groups:
-                mae = of_dataset.get_group((method, n))
-                paper = values.get((method, n), float("nan"))
-                position = "below" if paper < mae.min() else "above" if paper > mae.max() else "within"
-                rows.append(
-                    {
-                        "method": method,
-                        "n_labeled": n,
-                        "paper": paper,
-                        "mean": mae.mean(),
-                        "standard_deviation": mae.std(),
-                        "n_seeds": len(mae),
-                        "position": "" if pd.isna(paper) else position,
-                    }
-                )
-    columns = ["method", "n_labeled", "paper", "mean", "standard_deviation", "n_seeds", "position"]
-    return pd.DataFrame(rows, columns=columns)
+    dataset = dataset or next(name for of_table, name in CAPTIONS if of_table == number)
+    methods, sizes = [*printed["method"].unique(), *plain_models()], printed["n_labeled"].unique()
+    rows = pd.MultiIndex.from_product([methods, sizes], names=["method", "n_labeled"])
+    ours = trials[trials["dataset"] == dataset].groupby(rows.names)["mae"]
+    table = ours.agg(mean="mean", standard_deviation="std", n_seeds="count", low="min", high="max")
+    table = table.reindex(rows[rows.isin(table.index)])
+    paper = printed.set_index(rows.names)["mae"].reindex(table.index)
+    lies = [paper < table["low"], paper > table["high"], paper.notna()]
+    table = table.assign(position=np.select(lies, ["below", "above", "within"], ""))
+    table.insert(0, "paper", paper)
+    return table.drop(columns=["low", "high"]).reset_index()
 
 
 def format_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -128,19 +118,17 @@ def format_tables(trials: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     list of (str, pandas.DataFrame)
         Title with its unit, and a table of texts, empty where there are no trials.
     """
-    wanted: list[tuple[int, str | None, str]] = [(number, None, text) for number, text in CAPTIONS.items()]
-    wanted.append((4, "air_quality", CLEANED))
     parts: list[tuple[str, pd.DataFrame]] = []
-    for number, dataset, text in wanted:
-        unit = DATASETS[dataset or paper_tables().query("table == @number")["dataset"].iloc[0]].unit
+    for (number, dataset), text in CAPTIONS.items():
         table = reproduce_table(trials, number, dataset)
-        if len(table):
-            if dataset:
-                table = table.assign(paper=float("nan"), position="")
-            formatted = format_table(table)
-            parts.append((f"Table {number}: {text} [{unit}]", formatted.loc[:, (formatted != "").any()]))
-        else:
+        if table.empty:
             parts.append((f"Table {number}: {text}: no trials", pd.DataFrame()))
+            continue
+        if dataset == "air_quality":  # not what the paper's are of
+            table = table.assign(paper=float("nan"), position="")
+        formatted = format_table(table)
+        unit = DATASETS[dataset.removesuffix("_as_published")].unit
+        parts.append((f"Table {number}: {text} [{unit}]", formatted.loc[:, (formatted != "").any()]))
     claims = count_claims(trials)
     counts = claims.assign(cells=claims["holds"].astype(str) + " of " + claims["of"].astype(str))
     return [*parts, ("How often it holds", counts.set_index("claim")[["cells"]])]
@@ -171,8 +159,7 @@ def judge_benchmark(
     placebos: list[str] = []
     if ask_placebos and method.startswith("DML-S2R") and reference.startswith("step 1"):
         setting = method.removeprefix("DML-S2R")
-        arms = set(grid["method"])
-        placebos = [name for kind in PLACEBOS if (name := f"placebo {kind}{setting}") in arms]
+        placebos = [f"{name}{setting}" for name in PLACEBOS if f"{name}{setting}" in set(grid["method"])]
     verdicts = give_verdict(grid, method, reference, placebos)
     order = [(name, n) for name in BENCHMARK_DATASETS for n in N_LABELED]
     return verdicts.reindex([cell for cell in order if cell in verdicts.index])
@@ -195,22 +182,20 @@ def relate_to_benchmark(verdicts: pd.DataFrame, benchmark: pd.DataFrame, dataset
     str
         Sentences in Markdown, one per N that both have; or that there is none.
     """
-    own = verdicts.droplevel("dataset").to_dict("index")
-    of_dataset = benchmark[benchmark.index.get_level_values("dataset") == dataset]
+    of_dataset = benchmark[benchmark.index.get_level_values("dataset") == dataset].droplevel("dataset")
+    here = verdicts.droplevel("dataset")[["verdict", "n_seeds"]].add_suffix("_here")
     lines = []
-    for n, row in of_dataset.droplevel("dataset").to_dict("index").items():
-        if n in own:
-            if own[n]["verdict"] == row["verdict"]:
-                beside = f"and by the {own[n]['n_seeds']} of this run"
-            else:
-                beside = (
-                    f"{own[n]['verdict']} by the {own[n]['n_seeds']} of this run (keep the former: more "
-                    "splits, and all cells judged together)"
-                )
-            lines.append(
-                f"- **N = {n}: {row['verdict']}** by the {row['n_seeds']} splits that come with the package, "
-                f"{beside}. {row['sentence']}"
+    for n, row in of_dataset.join(here, how="inner").to_dict("index").items():
+        beside = f"and by the {row['n_seeds_here']} of this run"
+        if row["verdict_here"] != row["verdict"]:
+            beside = (
+                f"{row['verdict_here']} by the {row['n_seeds_here']} of this run (keep the former: more "
+                "splits, and all cells judged together)"
             )
+        lines.append(
+            f"- **N = {n}: {row['verdict']}** by the {row['n_seeds']} splits that come with the package, "
+            f"{beside}. {row['sentence']}"
+        )
     return "\n".join(lines) or "The trials that come with the package have no such cell."
 
 
@@ -233,43 +218,29 @@ def count_claims(trials: pd.DataFrame) -> pd.DataFrame:
     from ..rivals.plain import plain_models
 
     printed = paper_tables().query("table > 1").replace({"dataset": {"air_quality": AS_PUBLISHED}})
-    cells = printed.pivot(index=["dataset", "n_labeled"], columns="method", values="mae")
-    means = trials.pivot_table(index=["dataset", "n_labeled"], columns="method", values="mae")
-    means = means.reindex(cells.index.intersection(means.index))
-    paper = cells.loc[means.index]
-    rows: list[tuple[str, int, int]] = []
-
-    def count(claim: str, holds: pd.Series, judged: pd.Series) -> None:
-        if judged.any():
-            rows.append((claim, int((holds & judged).sum()), int(judged.sum())))
-
-    for method in ("DML-S2R", "COREG", "MSSR"):
-        if method in means:
-            count(
-                f"{method}: at or under the paper's MAE",
-                means[method] <= paper[method],
-                means[method].notna(),
-            )
-    if set(paper) <= set(means):
-        ours = means[list(paper)]
-        same_order = (ours.rank(axis=1) == paper.rank(axis=1)).all(axis=1)
-        count("the paper's order of DML-S2R, COREG and MSSR", same_order, ours.notna().all(axis=1))
-        count(
-            "DML-S2R has the lowest mean of the three",
-            ours.idxmin(axis=1) == "DML-S2R",
-            ours.notna().all(axis=1),
-        )
+    paper = printed.pivot(index=CELL, columns="method", values="mae")
+    means = trials.pivot_table(index=CELL, columns="method", values="mae")
+    means = means.reindex(paper.index.intersection(means.index))
+    paper = paper.loc[means.index]
+    three = means.reindex(columns=paper.columns)
+    plain = means[[name for name in plain_models() if name in means]]
+    ours, all_three, best = three["DML-S2R"], three.dropna(), plain.min(axis=1)
+    # Of each claim whether it holds, for the cells in which there are trials to judge it by.
+    claims = {
+        f"{method}: at or under the paper's MAE": (three <= paper)[method][three[method].notna()]
+        for method in ("DML-S2R", "COREG", "MSSR")
+    }
+    same_order = (all_three.rank(axis=1) == paper.rank(axis=1).loc[all_three.index]).all(axis=1)
+    claims["the paper's order of DML-S2R, COREG and MSSR"] = same_order
+    claims["DML-S2R has the lowest mean of the three"] = all_three["DML-S2R"] == all_three.min(axis=1)
     for text, reference in CONTROLS.items():
-        if {"DML-S2R", reference} <= set(means):
+        if {"DML-S2R", reference} <= set(trials["method"]):
             verdicts = judge_benchmark(trials, "DML-S2R", reference, ask_placebos=False)["verdict"]
-            verdicts = verdicts[verdicts.index.isin(cells.index)]
-            everywhere = pd.Series(True, index=verdicts.index)
-            count(f"DML-S2R beats {text}", verdicts == HELPED, everywhere)
-            count(f"{text} beats DML-S2R", verdicts == HURT, everywhere)
-    plain = [name for name in plain_models() if name in means]
-    if plain and "DML-S2R" in means:
-        count("DML-S2R is below the best plain model",
-              means["DML-S2R"] < means[plain].min(axis=1), means["DML-S2R"].notna())  # fmt: skip
-        count("a plain model is below the paper's DML-S2R",
-              means[plain].min(axis=1) < paper["DML-S2R"], means[plain].notna().all(axis=1))  # fmt: skip
+            verdicts = verdicts[verdicts.index.isin(paper.index)]
+            claims[f"DML-S2R beats {text}"] = verdicts == HELPED
+            claims[f"{text} beats DML-S2R"] = verdicts == HURT
+    claims["DML-S2R is below the best plain model"] = (ours < best)[ours.notna() & best.notna()]
+    complete = best[plain.notna().all(axis=1)].dropna()
+    claims["a plain model is below the paper's DML-S2R"] = complete < paper["DML-S2R"].loc[complete.index]
+    rows = [(claim, int(holds.sum()), len(holds)) for claim, holds in claims.items() if len(holds)]
     return pd.DataFrame(rows, columns=["claim", "holds", "of"])

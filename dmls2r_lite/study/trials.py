@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -82,6 +82,7 @@ def run_seeds(
     n_unlabeled: int,
     seeds: Sequence[int],
     max_test_rows: int | None = None,
+    change_unlabeled: Callable[[pd.DataFrame, int], pd.DataFrame] = lambda X, seed: X,
 ) -> list[dict[str, Any]]:
     """Rows of `run_trials`, for the method of that name: one a seed, networks trained side by side.
 
@@ -91,10 +92,16 @@ def run_seeds(
         See `run_trials`.
     max_test_rows : int, optional
         Measure on the first so many rows of the test set, whose order is random: for slow methods.
+    change_unlabeled : callable, optional
+        Is given the unlabeled rows and the seed; returns those to train with in their place.
     """
     splits = [split_dataset(dataset, n_labeled, n_unlabeled, seed) for seed in seeds]
+    sets = [
+        (pd.concat([split.X_labeled, change_unlabeled(split.X_unlabeled, seed)]), split.y_train)
+        for split, seed in zip(splits, seeds, strict=True)
+    ]
     start = time.perf_counter()
-    models = fit_with_seeds(method, [(split.X_train, split.y_train) for split in splits], seeds)
+    models = fit_with_seeds(method, sets, seeds)
     fit_seconds = (time.perf_counter() - start) / len(seeds)
     rows = []
     for seed, split, model in zip(seeds, splits, models, strict=True):

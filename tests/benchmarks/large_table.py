@@ -2,12 +2,10 @@
 
 Writes a Parquet file with 50 columns, one target in five hundred known, and then, in a process of its
 own, loads it, splits it (N labeled, all rows without a target unlabeled), trains and predicts all rows.
-Prints seconds and peak memory. With the environment variable DMLS2R_DATA it also times reading and
-splitting Superconductivity.
+Prints seconds and peak memory.
 """
 
 import multiprocessing
-import os
 import resource
 import tempfile
 import time
@@ -31,36 +29,29 @@ def write_table(path: Path, n_rows: int, n_columns: int) -> None:
     table.to_parquet(path, index=False)
 
 
-class Stopwatch:
-    """Prints what each stage took, and the most memory that the process has had so far."""
-
-    def __init__(self) -> None:
-        self.last = time.perf_counter()
-
-    def say(self, stage: str) -> None:
-        now = time.perf_counter()
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # Linux: in KiB
-        print(f"{stage:28} {now - self.last:7.2f} s   peak {peak:5.2f} GiB", flush=True)
-        self.last = now
-
-
 def run_large(path: Path, n_labeled: int, n_epochs: int) -> None:
     """Load, split, train, predict."""
     torch.set_num_threads(2)
-    watch = Stopwatch()
-    watch.say("imports")
+    last = time.perf_counter()
+
+    def say(stage: str) -> None:
+        nonlocal last
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # Linux: in KiB
+        print(f"{stage:28} {time.perf_counter() - last:7.2f} s   peak {peak:5.2f} GiB", flush=True)
+        last = time.perf_counter()
+
     data = load_dataset(path, target="y")
-    watch.say("load")
+    say("load")
     n_unlabeled = int(data.target.isna().sum())
     split = split_dataset(data, n_labeled, n_unlabeled, seed=0)
-    watch.say(f"split, M = {n_unlabeled}")
+    say(f"split, M = {n_unlabeled}")
     model = DMLS2RRegressor(n_epochs=n_epochs, random_state=0)
     model.fit(split.X_train, split.y_train)
-    watch.say(f"train, {n_epochs} epochs of each step")
+    say(f"train, {n_epochs} epochs of each step")
     error = np.abs(model.predict(split.X_test) - split.y_test).mean()
     median_error = np.abs(split.y_labeled.median() - split.y_test).mean()
     predicted = model.predict(split.X_train)
-    watch.say(f"predict {len(predicted) + len(split.X_test)} rows")
+    say(f"predict {len(predicted) + len(split.X_test)} rows")
     print(f"test MAE {error:.3f}, of the median {median_error:.3f}")
 
 
@@ -71,22 +62,11 @@ def run_large(path: Path, n_labeled: int, n_epochs: int) -> None:
 @click.option("--n-epochs", default=30, show_default=True)
 def main(n_rows: int, n_columns: int, n_labeled: int, n_epochs: int) -> None:
     """Print seconds and peak memory."""
-    processes = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "large.parquet"
-        for function, arguments in [
-            (write_table, (path, n_rows, n_columns)),
-            (run_large, (path, n_labeled, n_epochs)),
-        ]:
-            process = processes.Process(target=function, args=arguments)
-            process.start()
-            process.join()
-            if process.exitcode:
-                raise SystemExit(f"{function.__name__} ended with code {process.exitcode}")
-    if os.environ.get("DMLS2R_DATA"):
-        start = time.perf_counter()
-        split_dataset(load_dataset("superconductivity"), 20, 1000, seed=0)
-        print(f"Superconductivity read and split in {time.perf_counter() - start:.2f} s")
+        write_table(path, n_rows, n_columns)
+        with multiprocessing.get_context("spawn").Pool(1) as process:  # whose memory is that of these stages
+            process.apply(run_large, (path, n_labeled, n_epochs))
 
 
 if __name__ == "__main__":

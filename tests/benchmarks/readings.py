@@ -6,13 +6,11 @@ reading is run with step 1 alone, with both steps, and with a placebo: step 2 wi
 zero, where nothing but the optimizer's momentum acts. `acts` says how far step 2 moves predictions
 from the placebo's, as a fraction of the MAE of step 1 alone.
 
-Superconductivity and Air Quality take part if the environment variable DMLS2R_DATA names a folder
-with their files from UCI.
+Superconductivity and Air Quality come from UCI, or from the folder that the environment variable
+DMLS2R_DATA names.
 """
 
 import itertools
-import os
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -20,10 +18,11 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-from dmls2r_lite.data import Dataset, load_dataset
+from dmls2r_lite.data import Dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.rivals.placebos import null_loss
 from dmls2r_lite.study.comparing import compare
+from dmls2r_lite.study.driver import load_benchmark_dataset
 from dmls2r_lite.study.trials import run_trial
 
 RAW = {"target_scaling": "none", "embedding": "raw"}
@@ -45,19 +44,6 @@ READINGS: dict[str, dict] = {
     "15 epochs of each step": {"n_epochs": 15},
     "all pairs in one batch": {"pair_batch_size": None},
 }
-
-
-def load_tables() -> list[Dataset]:
-    """The datasets that are here; Air Quality in both readings of its missing values."""
-    tables = [load_dataset(name) for name in ("boston", "diabetes", "friedman")]
-    if os.environ.get("DMLS2R_DATA"):
-        published = load_dataset("air_quality", missing="as_published")
-        tables += [
-            load_dataset("superconductivity"),
-            load_dataset("air_quality").with_known_targets(),
-            replace(published, name="air_quality as published"),
-        ]
-    return tables
 
 
 class Kept(DMLS2RRegressor):
@@ -93,9 +79,9 @@ def summarize(trials: pd.DataFrame) -> pd.DataFrame:
         for n_labeled, cell in part.groupby("n_labeled", sort=False):
             mae = cell.pivot(index="seed", columns="method", values="mae")
             rows.append(
-                {"reading": reading, "dataset": dataset, "n_labeled": n_labeled}
-                | mae[["step_1", "both", "placebo"]].mean().round(4).to_dict()
-                | {
+                {
+                    **{"reading": reading, "dataset": dataset, "n_labeled": n_labeled},
+                    **mae[["step_1", "both", "placebo"]].mean().round(4),
                     "acts": round(cell["acts"].mean(), 4),
                     "difference": round(compared.loc[n_labeled, "mean_difference"], 4),
                     "standard_error": round((mae["both"] - mae["step_1"]).sem(), 4),
@@ -109,26 +95,26 @@ def summarize(trials: pd.DataFrame) -> pd.DataFrame:
 @click.argument("output", type=click.Path(path_type=Path))
 @click.option("--n-labeled", type=int, multiple=True, default=(20,), show_default=True)
 @click.option("--reading", "chosen", multiple=True, help="Only this reading; may be repeated.")
-@click.option("--dataset", "only", multiple=True, help="Only this dataset; may be repeated.")
+@click.option("--dataset", "datasets", multiple=True, default=("boston", "diabetes", "friedman"))
 @click.option("--n-seeds", default=20, show_default=True)
 @click.option("--first-seed", default=0, show_default=True)
 def main(
     output: Path,
     n_labeled: tuple[int, ...],
     chosen: tuple[str, ...],
-    only: tuple[str, ...],
+    datasets: tuple[str, ...],
     n_seeds: int,
     first_seed: int,
 ) -> None:
     """Write a row per reading, dataset and N to OUTPUT."""
     parts = []
+    seeds = range(first_seed, first_seed + n_seeds)
     for reading in chosen or READINGS:
         cells = [
             delayed(run)(dataset, n, seed, READINGS[reading])
-            for dataset in load_tables()
-            if not only or dataset.name in only
+            for dataset in map(load_benchmark_dataset, datasets)
             for n in n_labeled
-            for seed in range(first_seed, first_seed + n_seeds)
+            for seed in seeds
         ]
         trials = itertools.chain(*Parallel(n_jobs=2)(cells))
         parts.append(pd.DataFrame(trials).assign(reading=reading))

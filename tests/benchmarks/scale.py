@@ -16,6 +16,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -39,11 +40,6 @@ def make_network(device: str) -> SiameseNetwork:
     return SiameseNetwork(make_encoder(N_FEATURES), LinearPairHead(100)).to(device)
 
 
-def concatenated(network: SiameseNetwork, z_a: Tensor, z_b: Tensor) -> Tensor:
-    """Every code of the one beside every code of the other, through the head."""
-    return torch.stack([network.head(a.expand_as(z_b), z_b) for a in z_a])
-
-
 def by_blocks(function: Callable[[Tensor], Tensor], x: Tensor, block: int = BLOCK) -> Tensor:
     """A function of rows, some rows at a time, into one array: a list of blocks fragments the memory."""
     first = function(x[:block])
@@ -53,62 +49,68 @@ def by_blocks(function: Callable[[Tensor], Tensor], x: Tensor, block: int = BLOC
     return results
 
 
-def choose(differences: Tensor) -> tuple[Tensor, Tensor]:
-    return differences.abs().topk(K, largest=False).indices, differences.abs().topk(K).indices
+class OuterSum:
+    """Both scores of each row, and of two sets of rows the matrix of their sums."""
+
+    n_anchors, n_rows = 16, BLOCK // 8  # at once
+
+    def encode(self, network: SiameseNetwork, rows: Tensor) -> Tensor:
+        return torch.stack(network.scores(rows), dim=1)
+
+    def pair(self, network: SiameseNetwork, a: Tensor, b: Tensor) -> Tensor:
+        return a[:, None, 0] + b[:, 1]
+
+
+class ConcatenatedPairs:
+    """Every code of the one beside every code of the other, through the head."""
+
+    n_anchors, n_rows = 10, 100
+
+    def encode(self, network: SiameseNetwork, rows: Tensor) -> Tensor:
+        return network.encoder(rows)
+
+    def pair(self, network: SiameseNetwork, a: Tensor, b: Tensor) -> Tensor:
+        return torch.stack([network.head(code.expand_as(b), b) for code in a])
+
+
+Way = OuterSum | ConcatenatedPairs
+
+
+def mine_by_pairs(way: Way, network: SiameseNetwork, x: Tensor, anchors: Tensor) -> tuple[Tensor, Tensor]:
+    codes = by_blocks(partial(way.encode, network), x)
+    positives, negatives = [], []
+    for part in way.encode(network, anchors).split(way.n_anchors):
+        distance = way.pair(network, part, codes).abs()
+        positives.append(distance.topk(K, largest=False).indices)
+        negatives.append(distance.topk(K).indices)
+    return torch.cat(positives), torch.cat(negatives)
 
 
 def mine_package(network: SiameseNetwork, x: Tensor, anchors: Tensor) -> tuple[Tensor, Tensor]:
     return mine(network, anchors, x, K)
 
 
-def mine_outer_sum(network: SiameseNetwork, x: Tensor, anchors: Tensor) -> tuple[Tensor, Tensor]:
-    g, h = network.scores(anchors)[0], by_blocks(lambda rows: network.scores(rows)[1], x)
-    blocks = [choose(part[:, None] + h) for part in g.split(max(1, 2**24 // len(h)))]
-    return torch.cat([block[0] for block in blocks]), torch.cat([block[1] for block in blocks])
-
-
-def mine_concatenated(network: SiameseNetwork, x: Tensor, anchors: Tensor) -> tuple[Tensor, Tensor]:
-    z_anchors, z = network.encoder(anchors), by_blocks(network.encoder, x)
-    blocks = [choose(concatenated(network, part, z)) for part in z_anchors.split(10)]
-    return torch.cat([block[0] for block in blocks]), torch.cat([block[1] for block in blocks])
-
-
 def mine_floor(network: SiameseNetwork, x: Tensor, anchors: Tensor) -> Tensor:
     return by_blocks(lambda rows: network.scores(rows)[1], x).sort().indices
+
+
+def predict_by_pairs(way: Way, network: SiameseNetwork, x: Tensor, anchors: Tensor) -> Tensor:
+    codes_of_anchors, y = way.encode(network, anchors), anchors[:, 0]
+
+    def estimate(rows: Tensor) -> Tensor:
+        codes = way.encode(network, rows)
+        forth, back = way.pair(network, codes, codes_of_anchors), way.pair(network, codes_of_anchors, codes)
+        return ((forth - back.T) / 2 + y).mean(dim=1)
+
+    return by_blocks(estimate, x, way.n_rows)
 
 
 def predict_package(network: SiameseNetwork, x: Tensor, anchors: Tensor) -> Tensor:
     return by_blocks(lambda rows: network.predict(rows, anchors, anchors[:, 0]), x)
 
 
-def predict_outer_sum(network: SiameseNetwork, x: Tensor, anchors: Tensor) -> Tensor:
-    (g, h), y = network.scores(anchors), anchors[:, 0]
-
-    def estimate(rows: Tensor) -> Tensor:
-        g_rows, h_rows = network.scores(rows)
-        forth, back = g_rows[:, None] + h, h_rows[:, None] + g
-        return ((forth - back) / 2 + y).mean(dim=1)
-
-    return by_blocks(estimate, x, BLOCK // 8)
-
-
-def predict_concatenated(network: SiameseNetwork, x: Tensor, anchors: Tensor) -> Tensor:
-    z_anchors, y = network.encoder(anchors), anchors[:, 0]
-
-    def estimate(rows: Tensor) -> Tensor:
-        z = network.encoder(rows)
-        forth, back = concatenated(network, z, z_anchors), concatenated(network, z_anchors, z).T
-        return ((forth - back) / 2 + y).mean(dim=1)
-
-    return by_blocks(estimate, x, 100)
-
-
 def predict_floor(network: SiameseNetwork, x: Tensor, anchors: Tensor) -> Tensor:
     return by_blocks(lambda rows: network.encoder(rows)[:, 0], x)
-
-
-def loss_package(g: Tensor, h: Tensor, y: Tensor) -> Tensor:
-    return pairwise_similarity_loss_all_pairs(g, h, y)
 
 
 def loss_outer_sum(g: Tensor, h: Tensor, y: Tensor) -> Tensor:
@@ -123,23 +125,23 @@ def loss_concatenated(g: Tensor, h: Tensor, y: Tensor) -> Tensor:
     return pairwise_similarity_loss(pairs @ torch.ones(2, device=y.device, dtype=y.dtype), y[i] - y[j])
 
 
-WAYS: dict[str, dict[str, tuple[Callable[..., object], tuple[int, ...]]]] = {
+WAYS: dict[str, dict[str, tuple[Callable[..., object], int]]] = {  # each up to 10^n rows
     "mining": {
-        "package": (mine_package, (10**4, 10**5, 10**6, 10**7)),
-        "outer sum": (mine_outer_sum, (10**4, 10**5, 10**6)),
-        "concatenated pairs": (mine_concatenated, (10**4, 10**5)),
-        "floor": (mine_floor, (10**4, 10**5, 10**6, 10**7)),
+        "package": (mine_package, 7),
+        "outer sum": (partial(mine_by_pairs, OuterSum()), 6),
+        "concatenated pairs": (partial(mine_by_pairs, ConcatenatedPairs()), 5),
+        "floor": (mine_floor, 7),
     },
     "prediction": {
-        "package": (predict_package, (10**4, 10**5, 10**6)),
-        "outer sum": (predict_outer_sum, (10**4, 10**5, 10**6)),
-        "concatenated pairs": (predict_concatenated, (10**4, 10**5)),
-        "floor": (predict_floor, (10**4, 10**5, 10**6)),
+        "package": (predict_package, 6),
+        "outer sum": (partial(predict_by_pairs, OuterSum()), 6),
+        "concatenated pairs": (partial(predict_by_pairs, ConcatenatedPairs()), 5),
+        "floor": (predict_floor, 6),
     },
     "loss and gradient": {
-        "package": (loss_package, (10**2, 10**3, 10**4)),
-        "outer sum": (loss_outer_sum, (10**2, 10**3, 10**4)),
-        "concatenated pairs": (loss_concatenated, (10**2, 10**3, 10**4)),
+        "package": (pairwise_similarity_loss_all_pairs, 4),
+        "outer sum": (loss_outer_sum, 4),
+        "concatenated pairs": (loss_concatenated, 4),
     },
 }
 SMALLEST = {"mining": 2000, "prediction": 2000, "loss and gradient": 100}
@@ -172,7 +174,8 @@ def run_once(task: str, way: str, arguments: tuple[object, ...]) -> object:
         return function(*arguments)
 
 
-def measure(task: str, way: str, size: int, device: str, threads: int, queue: multiprocessing.Queue) -> None:
+def measure(task: str, way: str, size: int, device: str, threads: int) -> tuple[float, float]:
+    """Seconds, and GiB beyond the data."""
     torch.set_num_threads(threads)
     with tempfile.TemporaryDirectory() as folder:
         run_once(task, way, prepare(task, SMALLEST[task], device, Path(folder)))  # starts everything up
@@ -185,7 +188,7 @@ def measure(task: str, way: str, size: int, device: str, threads: int, queue: mu
             if device != "cpu":
                 torch.cuda.synchronize()
             seconds.append(time.perf_counter() - start)
-        queue.put((min(seconds), (peak_bytes(device) - before) / 2**30))
+        return min(seconds), (peak_bytes(device) - before) / 2**30
 
 
 def peak_bytes(device: str) -> float:
@@ -198,22 +201,17 @@ def peak_bytes(device: str) -> float:
 def check_equality(device: str, folder: Path) -> None:
     """All ways agree at a small size, to rounding of float32."""
     for task, ways in WAYS.items():
-        results = {
-            way: run_once(task, way, prepare(task, SMALLEST[task], device, folder))
-            for way in ways
-            if way != "floor"
-        }
-        for result in results.values():
-            if task != "mining":
-                torch.testing.assert_close(result, results["package"], rtol=1e-4, atol=1e-5)
-                continue
-            network, x, anchors = prepare(task, SMALLEST[task], device, folder)
+        arguments = prepare(task, SMALLEST[task], device, folder)
+        results = {way: run_once(task, way, arguments) for way in ways if way != "floor"}
+        if task == "mining":  # as distances, for ties at rounding may swap
+            network, x, anchors = arguments
             with torch.no_grad():
                 exact = network.double().difference_matrix(anchors.double(), x.double()).abs()
-            for chosen, expected in zip(result, results["package"], strict=True):  # ties at rounding may swap
-                torch.testing.assert_close(
-                    exact.gather(1, chosen), exact.gather(1, expected), rtol=0, atol=1e-5
-                )
+            results = {
+                way: torch.cat([exact.gather(1, rows) for rows in found]) for way, found in results.items()
+            }
+        for result in results.values():
+            torch.testing.assert_close(result, results["package"], rtol=1e-4, atol=1e-5, check_dtype=False)
         click.echo(f"{task}: {', '.join(results)} agree at {SMALLEST[task]}")
 
 
@@ -240,19 +238,14 @@ def main(output: Path, device: str, threads: int) -> None:
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         check_equality(device, Path(folder))
-    context = multiprocessing.get_context("spawn")
     rows = []
     for task, ways in WAYS.items():
-        for way, (_, sizes) in ways.items():
-            for size in sizes:
-                queue: multiprocessing.Queue = context.Queue()
-                process = context.Process(target=measure, args=(task, way, size, device, threads, queue))
-                process.start()
-                seconds, memory = queue.get(timeout=600)
-                process.join()
-                rows.append(
-                    {"task": task, "way": way, "size": size, "seconds": seconds, "memory_gib": memory}
-                )
+        for way, (_, largest) in ways.items():
+            for size in (10**n for n in range(2 if task == "loss and gradient" else 4, largest + 1)):
+                with multiprocessing.get_context("spawn").Pool(1) as process:
+                    seconds, memory = process.apply(measure, (task, way, size, device, threads))
+                row = {"task": task, "way": way, "size": size, "seconds": seconds, "memory_gib": memory}
+                rows.append(row)
                 click.echo(f"{task:18} {way:19} {size:9} {seconds:10.4f} s {memory:7.3f} GiB")
     table = pd.DataFrame(rows)
     table.round(5).to_csv(output / "scale.csv", index=False)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from dmls2r_lite.foundation.files import add_whole, leftovers, replacing, write_whole
+from dmls2r_lite.foundation.files import leftovers, replacing, write_whole
 
 posix = pytest.mark.skipif(os.name == "nt", reason="asks for what Windows does not have")
 
@@ -32,14 +32,9 @@ def limited(code, n_bytes=None, umask=0o022):
 @posix
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
 def test_files_get_the_usual_permissions(umask, mode, tmp_path):
-    done = limited(
-        f"write_whole(Path({str(tmp_path)!r}, 'a.txt'), 'a')\n"
-        f"add_whole(Path({str(tmp_path)!r}, 'b.csv'), b'1\\n', b'n\\n')",
-        umask=umask,
-    )
+    done = limited(f"write_whole(Path({str(tmp_path)!r}, 'a.txt'), 'a')", umask=umask)
     assert done.returncode == 0, done.stderr
-    for name in ("a.txt", "b.csv"):
-        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == mode
+    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == mode
 
 
 class TestReplacing:
@@ -101,28 +96,6 @@ class TestReplacing:
         for name in ours + others:
             (tmp_path / name).touch()
         assert sorted(path.name for path in leftovers(tmp_path / "a.txt")) == ours
-
-
-class TestAddWhole:
-    @posix
-    def test_a_full_disk_at_every_byte(self, tmp_path):
-        path = tmp_path / "a.csv"
-        line = b"0123456789,abcdef\n"
-        code = f"path = Path({str(path)!r})\nfor _ in range(5):\n    add_whole(path, {line!r}, b'n,text\\n')"
-        for n_bytes in (0, 3, 7, 8, 20, 25, 26, 61):
-            path.unlink(missing_ok=True)
-            done = limited(code, n_bytes=n_bytes)
-            assert "a.csv could not be written: " in done.stderr
-            n_whole = max(0, (n_bytes - 7) // len(line))
-            assert path.read_bytes() == (b"n,text\n" + line * n_whole if n_whole else b"")
-            assert limited(code).returncode == 0  # the same command does the rest
-            assert path.read_bytes() == b"n,text\n" + line * (n_whole + 5)
-
-    def test_a_line_that_was_cut_off_is_not_glued_to_the_next(self, tmp_path):
-        path = tmp_path / "a.csv"
-        path.write_bytes(b"n\n1\n2")
-        add_whole(path, b"3\n", b"n\n")
-        assert path.read_bytes() == b"n\n1\n2\n3\n"
 
 
 WORK = """

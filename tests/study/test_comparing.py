@@ -1,6 +1,7 @@
 """Summaries, paired comparisons and verdicts, against hand-computed cases and loops."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,6 @@ from scipy.stats import bootstrap, wilcoxon
 
 from dmls2r_lite.study import comparing
 from dmls2r_lite.study.comparing import (
-    LEVEL,
     VERDICTS,
     compare,
     compare_cells,
@@ -62,17 +62,10 @@ class TestCompare:
         half_width = 1.96 * np.std(a - b, ddof=0) / 20**0.5
         assert_allclose([row["low"], row["high"]], (a - b).mean() + np.array([-1, 1]) * half_width, atol=0.05)
 
-    def test_pairs_by_seed_whatever_the_order_of_rows(self):
+    def test_pairs_by_seed_whatever_the_order_of_rows_and_other_methods(self):
         trials = make_trials(a=[1, 2, 3, 9], b=[2, 4, 6, 5])
-        shuffled = trials.sample(frac=1, random_state=0)
-        pd.testing.assert_frame_equal(compare(shuffled, "a", "b"), compare(trials, "a", "b"))
-
-    def test_swapped_methods_change_the_sign(self):
-        trials = make_trials(a=[1.0, 2.5, 3.0, 9.0, 4.0], b=[2.0, 4.0, 6.0, 5.0, 4.5])
-        forth, back = compare(trials, "a", "b").loc[10], compare(trials, "b", "a").loc[10]
-        assert forth["mean_difference"] == -back["mean_difference"]
-        assert forth["p_value"] == back["p_value"]
-        assert (forth["n_better"], back["n_better"]) == (4, 1)
+        more = pd.concat([trials.sample(frac=1, random_state=0), make_trials(c=[1, 1, 1, 1, 1])])
+        pd.testing.assert_frame_equal(compare(more, "a", "b"), compare(trials, "a", "b"))
 
     def test_a_row_for_each_n(self):
         trials = make_trials(a=[1, 2, 3], b=[2, 4, 6])
@@ -81,28 +74,26 @@ class TestCompare:
         assert table.index.name == "n_labeled"
         assert table["mean_difference"].to_dict() == {5: -20.0, 10: -2.0}
 
-    def test_equal_methods(self):
-        row = compare(make_trials(a=[1, 2, 3], b=[1, 2, 3]), "a", "b").loc[10]
-        assert row[["mean_difference", "low", "high", "p_value", "n_better"]].tolist() == [0, 0, 0, 1, 0]
+    @pytest.mark.parametrize(("difference", "p_value", "n_better"), [(0, 1, 0), (-1, 2 / 8, 3)])
+    def test_the_same_difference_everywhere(self, difference, p_value, n_better):
+        b = np.arange(3)
+        row = compare(make_trials(a=b + difference, b=b), "a", "b").loc[10]
+        assert row[["mean_difference", "low", "high"]].tolist() == [difference] * 3
+        assert (row["p_value"], row["n_better"]) == (pytest.approx(p_value), n_better)
 
-    def test_the_same_difference_everywhere(self):
-        row = compare(make_trials(a=[1, 2, 3], b=[2, 3, 4]), "a", "b").loc[10]
-        assert row[["mean_difference", "low", "high"]].tolist() == [-1, -1, -1]
-        assert row["p_value"] == pytest.approx(2 / 8)
-
-    def test_seeds_of_a_third_method_do_not_matter(self):
-        trials = make_trials(a=[1, 2, 3], b=[2, 4, 6])
-        more = pd.concat([trials, make_trials(c=[1, 1, 1, 1, 1])])
-        pd.testing.assert_frame_equal(compare(more, "a", "b"), compare(trials, "a", "b"))
+    @pytest.mark.parametrize("n_equal", [0, 9, 56])
+    def test_seeds_on_which_nothing_differs_do_not_add_up_to_a_verdict(self, n_equal):
+        """Four of four: no result could be below 2 / 2^4, with however many ties beside them."""
+        trials = make_trials(a=[*[1.0] * n_equal, 0.9, 0.8, 0.7, 0.6], b=[1.0] * (4 + n_equal))
+        assert compare(trials, "a", "b").loc[10, "p_value"] == pytest.approx(0.125)
+        assert give_verdict(trials, "a", "b")["verdict"].tolist() == ["cannot tell"]
 
     @pytest.mark.parametrize(
         ("trials", "message"),
         [
-            (make_trials(a=[1, 2]), "no trial of method 'b'; there are a"),
-            (make_trials(b=[1, 2]), "no trial of method 'a'; there are b"),
-            (make_trials(a=[1, 2, 3], b=[1, 2]), "must have run on the same 2 or more seeds"),
-            (make_trials(a=[1], b=[2]), "must have run on the same 2 or more seeds"),
-            (make_trials(a=[1, np.nan], b=[2, 3]), "must hold finite errors, got nan for 'a'"),
+            (make_trials(a=[1, 2]), "'a' and 'b' have not run on the same 2 or more seeds .*; there are a"),
+            (make_trials(a=[1, 2], b=[1]), "have not run on the same 2 or more seeds of any cell"),
+            (make_trials(a=[1, np.nan], b=[2, 3]), "finite errors, got nan for 'a' with N = 10 and seed 1"),
         ],
     )
     def test_errors(self, trials, message):
@@ -117,50 +108,25 @@ class TestCompare:
                 function(twice)
 
 
-class TestCompareCells:
-    def test_is_compare_on_each_dataset(self):
-        rng = np.random.default_rng(0)
-        first = make_trials(a=rng.normal(size=8), b=rng.normal(1, size=8))
-        second = make_trials(a=rng.normal(size=8), b=rng.normal(0, size=8)).assign(dataset="e", n_labeled=20)
-        table = compare_cells(pd.concat([first, second]), "a", "b")
-        assert table.index.tolist() == [("d", 10), ("e", 20)]
-        for dataset, part in (("d", first), ("e", second)):
-            pd.testing.assert_frame_equal(table.loc[dataset].drop(columns="p_holm"), compare(part, "a", "b"))
-        assert_allclose(table["p_holm"], holm(table["p_value"]))
-
-    def test_only_common_seeds_and_cells(self):
-        both = make_trials(a=[1, 2, 3], b=[2, 4, 6, 8])
-        only_a = make_trials(a=[1, 2, 3]).assign(dataset="e")
-        too_few = make_trials(a=[1], b=[2]).assign(dataset="f")
-        table = compare_cells(pd.concat([both, only_a, too_few]), "a", "b")
-        assert table.index.tolist() == [("d", 10)]
-        assert table["n_seeds"].item() == 3
-
-    def test_nothing_to_compare(self):
-        with pytest.raises(ValueError, match="'a' and 'b' have not run on the same 2 or more seeds"):
-            compare_cells(make_trials(a=[1, 2]), "a", "b")
+def test_cells_are_compared_on_each_dataset():
+    rng = np.random.default_rng(0)
+    first = make_trials(a=rng.normal(size=8), b=rng.normal(1, size=8))
+    second = make_trials(a=rng.normal(size=8), b=rng.normal(0, size=8)).assign(dataset="c", n_labeled=20)
+    table = compare_cells(pd.concat([first, second]), "a", "b")
+    assert table.index.tolist() == [("d", 10), ("c", 20)]  # in order of first appearance
+    for dataset, part in (("d", first), ("c", second)):
+        pd.testing.assert_frame_equal(table.loc[dataset].drop(columns="p_holm"), compare(part, "a", "b"))
+    assert_allclose(table["p_holm"], holm(table["p_value"]))
+    verdicts = give_verdict(pd.concat([first, second]), "a", "b")
+    pd.testing.assert_frame_equal(verdicts.drop(columns=["verdict", "sentence"]), table)
 
 
-class TestHolm:
-    def test_by_hand(self):
-        # sorted 0.01, 0.02, 0.03, 0.5 times 4, 3, 2, 1: 0.04, 0.06, 0.06, 0.5
-        assert_allclose(holm([0.5, 0.01, 0.03, 0.02]), [0.5, 0.04, 0.06, 0.06])
-        assert_allclose(holm([0.04, 0.04]), [0.08, 0.08])
-        assert_allclose(holm([0.9, 0.8]), [1, 1])
-
-    def test_equals_loop(self):
-        # Holm's procedure as he describes it: step down, stop at the first that is not rejected
-        rng = np.random.default_rng(0)
-        for _ in range(50):
-            p = rng.uniform(size=9) ** 3
-            corrected = holm(p)
-            for alpha in (0.01, 0.05, 0.3):
-                rejected = set()
-                for rank, i in enumerate(sorted(range(9), key=lambda i: p[i])):
-                    if p[i] > alpha / (9 - rank):
-                        break
-                    rejected.add(i)
-                assert set(np.flatnonzero(corrected <= alpha)) == rejected
+def test_holm_by_hand():
+    """By loops it is part of `naive_sides`."""
+    # sorted 0.01, 0.02, 0.03, 0.5 times 4, 3, 2, 1: 0.04, 0.06, 0.06, 0.5
+    assert_allclose(holm([0.5, 0.01, 0.03, 0.02]), [0.5, 0.04, 0.06, 0.06])
+    assert_allclose(holm([0.04, 0.04]), [0.08, 0.08])
+    assert_allclose(holm([0.9, 0.8]), [1, 1])
 
 
 def naive_p_value(differences):
@@ -276,22 +242,13 @@ class TestVerdict:
         )
         assert self.verdict(one)["verdict"] == "helped"
 
-    def test_interval_of_few_splits_is_too_narrow(self):
-        # six splits, ranks of positive ones 1 and 3: sums 0 to 4 are 0, 1, 2, 3, 1+2, 4, 1+3: p = 14 / 64
-        row = self.verdict({"a": 9 + np.array([0.1, -2, 2.1, -4, -5, -6]), "b": np.full(6, 9.0)})
-        assert row["p_value"] == pytest.approx(14 / 64)
-        assert row["high"] < 0
-        assert row["verdict"] == "cannot tell"
-        assert row["sentence"].endswith("with few splits it is too narrow: p decides, and says no.")
-
     @pytest.mark.parametrize(
         ("n_splits", "n_cells", "needed"), [(5, 1, 6), (2, 1, 6), (6, 2, 7), (7, 4, 8), (8, 10, 9)]
     )
     def test_too_few_splits_for_any_verdict(self, n_splits, n_cells, needed):
         def table(n):
-            return give_verdict(
-                cells_of(**{name: [values] * n_cells for name, values in constant(-1, n).items()}), "a", "b"
-            )
+            errors = {name: [values] * n_cells for name, values in constant(-1, n).items()}
+            return give_verdict(cells_of(**errors), "a", "b")
 
         assert set(table(n_splits)["verdict"]) == {"cannot tell"}
         cells = "one cell" if n_cells == 1 else f"{n_cells} cells"
@@ -300,36 +257,32 @@ class TestVerdict:
             assert sentence.endswith(f"for {cells} it takes {needed} splits.")
         assert set(table(needed)["verdict"]) == {"helped"}
 
-    def test_mean_and_ranks_on_opposite_sides(self):
-        # eleven small differences below zero and one huge one above: ranks say lower, the mean says higher
-        b = np.full(12, 5.0)
-        row = self.verdict({"a": b + np.append(-np.arange(1.0, 12), 90), "b": b})
-        assert row["p_value"] < LEVEL
-        assert row["mean_difference"] > 0
-        assert row["rank_balance"] == pytest.approx((12 - 66) / 78)
+    @pytest.mark.parametrize(
+        ("differences", "p_value", "says"),
+        [
+            # ranks of positive ones 1 and 3 of 6: sums 0 to 4 are 0, 1, 2, 3, 1+2, 4, 1+3
+            ([0.1, -2, 2.1, -4, -5, -6], 14 / 64, "it is too narrow: p decides, and says no."),
+            # small ones below zero and a huge one above: ranks say lower, the mean says higher
+            ([*range(-7, 0), 90], 2 * 25 / 2**8, "so neither side is shown."),
+            ([0] * 8, 1, "The errors are the same on every split."),
+        ],
+    )
+    def test_doubts(self, differences, p_value, says):
+        b = np.full(len(differences), 9.0)
+        row = self.verdict({"a": b + differences, "b": b}, level=0.2)
+        assert row["p_value"] == pytest.approx(p_value)
         assert row["verdict"] == "cannot tell"
-        assert "Ranks and mean point to opposite sides" in row["sentence"]
-
-    def test_equal_to_the_bit(self):
-        row = self.verdict(constant(0.0))
-        assert (row["verdict"], row["rank_balance"]) == ("cannot tell", 0)
-        assert row["sentence"].endswith("The errors are the same on every split.")
+        assert row["sentence"].endswith(says)
 
     def test_placebos(self):
         errors = constant(-1.0)
         worse = {**errors, "p": errors["b"] + 0.1, "q": errors["b"] - 0.2}
         row = self.verdict(worse, ["p", "q"])
         assert row["verdict"] == "helped"
-        assert (
-            "lower than that of b, and than that of p (-1.13, corrected p = 0.0078), q (-0.8"
-            in row["sentence"]
-        )
+        says = "lower than that of b, and than that of p (-1.13, corrected p = 0.0078), q (-0.8"
+        assert says in row["sentence"]
 
-        rng = np.random.default_rng(0)
-        as_good = {
-            **worse,
-            "q": errors["a"] + rng.permutation([-0.2, 0.1, -0.3, 0.15, 0.05, -0.1, 0.25, 0.02]),
-        }
+        as_good = {**worse, "q": errors["a"] + np.array([0.05, -0.3, 0.15, 0.02, 0.1, -0.2, 0.25, -0.1])}
         row = self.verdict(as_good, ["p", "q"])
         assert row["verdict"] == "helped, but so does a placebo"
         tail = row["sentence"].split("p = 0.0078). ")[1]
@@ -348,32 +301,22 @@ class TestVerdict:
         same = constant(0.0)
         assert self.verdict({**same, "p": same["a"] + 1}, ["p"])["verdict"] == "cannot tell"
 
-    @pytest.mark.parametrize("seed", range(40))
-    def test_equals_loops(self, seed):
-        rng = np.random.default_rng(seed)
-        n_cells, n_splits = int(rng.integers(1, 4)), int(rng.integers(5, 9))
-        n_placebos = int(rng.integers(3))
-        level = (0.05, 0.2, 0.4)[seed % 3]
-        hardness = rng.uniform(3, 6, size=(n_cells, n_splits))
-        arms = {
-            name: hardness
-            + rng.normal(shift, 0.3, size=hardness.shape)
-            + (rng.uniform(size=hardness.shape) < 0.1)
-            for name, shift in {"a": rng.normal(0, 0.5), "b": 0, "p": 0.3, "q": rng.normal(0, 0.5)}.items()
-        }
-        placebos = ["p", "q"][:n_placebos]
-        table = give_verdict(cells_of(**arms), "a", "b", placebos, level)
-        expected = naive_verdicts(arms["a"], arms["b"], [arms[name] for name in placebos], level)
-        assert table["verdict"].tolist() == expected
-
-    def test_loops_see_every_verdict(self):
-        """Else the test above would prove little."""
-        rng, seen = np.random.default_rng(0), set()
-        for shift, of_placebo in ((-1, 0), (-1, -1), (1, 0), (0, 0)):
-            b = rng.uniform(3, 6, size=(1, 8))
-            a, p = (b + rng.normal(s, 0.3, size=b.shape) for s in (shift, of_placebo))
-            seen |= set(naive_verdicts(a, b, [p], 0.05))
-        assert seen == set(VERDICTS)
+    def test_equals_loops(self):
+        rng, seen = np.random.default_rng(1), set()
+        for level in (0.05, 0.2, 0.4) * 8:
+            n_cells, n_splits, n_placebos = rng.integers([1, 5, 0], [4, 9, 3])
+            hardness = rng.uniform(3, 6, size=(n_cells, n_splits))
+            shift = rng.normal(0, 0.6)
+            shifts = {"a": shift, "b": 0, "p": shift, "q": 0.3}
+            arms = {
+                name: hardness + rng.normal(shift, 0.3, hardness.shape) + (rng.random(hardness.shape) < 0.1)
+                for name, shift in shifts.items()
+            }
+            placebos = ["p", "q"][:n_placebos]
+            found = give_verdict(cells_of(**arms), "a", "b", placebos, level)["verdict"].tolist()
+            assert found == naive_verdicts(arms["a"], arms["b"], [arms[name] for name in placebos], level)
+            seen |= set(found)
+        assert seen == set(VERDICTS)  # else this would prove little
 
     def test_only_splits_and_cells_that_all_share(self):
         errors = {name: [values, values] for name, values in constant(-1.0, 10).items()}
@@ -385,21 +328,14 @@ class TestVerdict:
         with pytest.raises(ValueError, match="'a' and 'b' and 'x' have not run on the same 2 or more seeds"):
             give_verdict(trials, "a", "b", ["x"])
 
-    def test_columns(self):
-        trials = make_trials(**constant(-1.0))
-        table = give_verdict(trials, "a", "b")
-        cells = compare_cells(trials, "a", "b")
-        assert list(table) == [*cells, "verdict", "sentence"]
-        pd.testing.assert_frame_equal(table[list(cells)], cells)
-
-    @pytest.mark.parametrize(("n_cells", "n_splits"), [(1, 8), (3, 8), (12, 20)])
+    @pytest.mark.parametrize(
+        ("n_cells", "n_splits"),
+        [(3, 8), *(pytest.param(*p, marks=pytest.mark.exhaustive) for p in [(1, 8), (12, 20)])],
+    )
     def test_false_alarms_where_nothing_differs(self, n_cells, n_splits, monkeypatch):
         """At most 5 % of questions get any verdict but "cannot tell", and the interval plays no part."""
-
-        class NoInterval:
-            confidence_interval = (np.nan, np.nan)
-
-        monkeypatch.setattr(comparing, "bootstrap", lambda *_, **__: NoInterval)
+        no_interval = SimpleNamespace(confidence_interval=(np.nan, np.nan))
+        monkeypatch.setattr(comparing, "bootstrap", lambda *_, **__: no_interval)
         rng, n_questions, alarms = np.random.default_rng(1), 150, 0
         for _ in range(n_questions):
             hardness = rng.lognormal(1, 0.5, size=(n_cells, n_splits))
@@ -408,70 +344,40 @@ class TestVerdict:
         # of 150 questions 7.5 at most are to be expected; more than 15 come by luck in one of 200 tests
         assert alarms <= 15
 
+    def test_a_reference_without_error(self):
+        row = self.verdict({"a": [1.0] * 8, "b": [0.0] * 8})
+        assert row["verdict"] == "hurt"
+        assert "the MAE changes by +1 on average, 95 % interval" in row["sentence"]
+
+    @pytest.mark.parametrize("value", [float("nan"), float("inf")])
+    def test_errors_that_are_not_finite(self, value):
+        with pytest.raises(ValueError, match=r"trials must hold finite errors, got (nan|inf) for 'p'"):
+            self.verdict({**constant(1.0), "p": [value] * 8}, ["p"])
+
+    @pytest.mark.parametrize("level", [0, 1, 5, float("nan"), "0.05", None])
+    def test_a_level_out_of_range(self, level):
+        with pytest.raises(ValueError, match="level must be a number above 0 and below 1"):
+            self.verdict(constant(1.0), level=level)
+
+
+def index_of(*cells):
+    return pd.MultiIndex.from_tuples(cells, names=["dataset", "n_labeled"])
+
 
 def test_tally():
-    cells = pd.MultiIndex.from_tuples(
-        [("toy", 10), ("toy", 20), ("boston", 10)], names=["dataset", "n_labeled"]
-    )
+    cells = index_of(("toy", 10), ("toy", 20), ("boston", 10))
     table = pd.DataFrame({"verdict": ["cannot tell", "helped", "cannot tell"]}, index=cells)
     assert tally_verdicts(table) == "helped in 1 of 3 cells (toy, N = 20), cannot tell in 2"
     assert tally_verdicts(table, where=False) == "helped in 1 of 3 cells, cannot tell in 2"
     both = pd.DataFrame({"verdict": ["hurt", "helped", "hurt"]}, index=cells)
-    assert (
-        tally_verdicts(both)
-        == "helped in 1 of 3 cells (toy, N = 20), hurt in 2 (toy, N = 10; boston, N = 10)"
-    )
+    two = "helped in 1 of 3 cells (toy, N = 20), hurt in 2 (toy, N = 10; boston, N = 10)"
+    assert tally_verdicts(both) == two
     assert tally_verdicts(table[table["verdict"] == "cannot tell"]) == "cannot tell in 2 of 2 cells"
 
 
 def test_list():
-    cells = pd.MultiIndex.from_tuples([("toy", 10), ("toy", 20)], names=["dataset", "n_labeled"])
-    table = pd.DataFrame({"verdict": ["cannot tell", "helped"], "sentence": ["A.", "B."]}, index=cells)
+    given = {"verdict": ["cannot tell", "helped"], "sentence": ["A.", "B."]}
+    table = pd.DataFrame(given, index=index_of(("toy", 10), ("toy", 20)))
     assert list_verdicts(table) == "- **N = 10: cannot tell.** A.\n- **N = 20: helped.** B."
-    two = table.copy()
-    two.index = pd.MultiIndex.from_tuples([("x", 20), ("y", 20)], names=["dataset", "n_labeled"])
+    two = pd.DataFrame(given, index=index_of(("x", 20), ("y", 20)))
     assert list_verdicts(two) == "- **x, N = 20: cannot tell.** A.\n- **y, N = 20: helped.** B."
-
-
-@pytest.mark.parametrize(("n_equal", "p_value"), [(0, 0.125), (9, 0.125), (16, 0.125), (56, 0.125)])
-def test_seeds_on_which_nothing_differs_do_not_add_up_to_a_verdict(n_equal, p_value):
-    """Four of four: no result could be below 2 / 2^4, with however many ties beside them."""
-    n = 4 + n_equal
-    trials = pd.DataFrame(
-        {
-            "dataset": "toy",
-            "method": ["a"] * n + ["b"] * n,
-            "n_labeled": 20,
-            "seed": [*range(n), *range(n)],
-            "mae": [*[1.0] * n_equal, *[0.9, 0.8, 0.7, 0.6], *[1.0] * n],
-        }
-    )
-    assert compare(trials, "a", "b").loc[20, "p_value"] == pytest.approx(p_value)
-    assert give_verdict(trials, "a", "b")["verdict"].tolist() == ["cannot tell"]
-
-
-def of_two_methods(errors, placebo=0.5):
-    rows = [
-        {"dataset": "a", "method": method, "n_labeled": 5, "seed": seed, "mae": value}
-        for method, values in {"new": errors, "old": [0.0] * 8, "placebo": [placebo] * 8}.items()
-        for seed, value in enumerate(values)
-    ]
-    return pd.DataFrame(rows)
-
-
-def test_a_reference_without_error():
-    table = give_verdict(of_two_methods([1.0] * 8), "new", "old")
-    assert table["verdict"].tolist() == ["hurt"]
-    assert "the MAE changes by +1 on average, 95 % interval" in table["sentence"].iloc[0]
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_errors_that_are_not_finite(value):
-    with pytest.raises(ValueError, match=r"trials must hold finite errors, got (nan|inf) for 'placebo'"):
-        give_verdict(of_two_methods([1.0] * 8, placebo=value), "new", "old", ["placebo"])
-
-
-@pytest.mark.parametrize("level", [0, 1, -0.1, 5, float("nan"), "0.05", None])
-def test_a_level_out_of_range(level):
-    with pytest.raises(ValueError, match="level must be a number above 0 and below 1"):
-        give_verdict(of_two_methods([1.0] * 8), "new", "old", level=level)

@@ -1,7 +1,7 @@
 """Wrong answers to the exercises, as students give them: a file a set in `mistakes`, several for each task.
 
-Each begins with a line `## CELL OF THE ANSWER: WORDS`: those of the feedback that a student sees at once. Where
-there are none the visible checks pass, and only the hidden tests catch it. Below stands its wrong code.
+Each begins with a line `## CELL OF THE ANSWER: WORDS`: those of the feedback that a student sees at once.
+Where there are none the visible checks pass, and only the hidden tests catch it. Below stands its wrong code.
 """
 
 import re

@@ -290,9 +290,17 @@ def is_needed(cell, answer):
     return grade_id(cell) in (answer, f"test-{answer}") or (mark.get("locked") and not mark.grade)
 
 
+# Each trains as many networks as the one that is left for `make test`.
+LIKE_ANOTHER = {"a good idea with too small a factor", "the verdict is *cannot tell*", "the verdict is *"}
+
+
 @pytest.mark.parametrize(
     ("name", "answer", "code", "words"),
-    [(name, *mistake) for name, mistakes in MISTAKES.items() for mistake in mistakes],
+    [
+        pytest.param(name, *mistake, marks=pytest.mark.exhaustive if mistake[2] in LIKE_ANOTHER else ())
+        for name, mistakes in MISTAKES.items()
+        for mistake in mistakes
+    ],
     ids=lambda value: value if re.fullmatch(r"[\w-]+", str(value)) else "",
 )
 def test_mistakes_are_noticed(name, answer, code, words, monkeypatch):
