@@ -10,7 +10,6 @@ import threading
 from pathlib import Path
 
 import pytest
-import yaml
 from browsers import follow_links, open_browser, violations
 from bs4 import BeautifulSoup
 from notebook_runs import PATHS
@@ -107,12 +106,3 @@ def test_search_and_accessibility(site):
             page = browser.new_page(color_scheme=scheme, reduced_motion="reduce")  # no color on its way
             page.goto(f"{address}/index.html")
             assert violations(page) == [], scheme
-
-
-def test_workflow_publishes_what_make_site_builds():
-    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "site.yml").read_text())
-    steps = workflow["jobs"]["publish"]["steps"]
-    assert {"run": "make site"} in steps
-    (upload,) = (step for step in steps if "upload-pages-artifact" in step.get("uses", ""))
-    target = upload["with"]["path"]
-    assert f"docs/build.py {target}\n" in (ROOT / "Makefile").read_text()
