@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -12,17 +11,16 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
+from torch import Tensor, nn
 
-from .fitting import RowsThroughNetworks, fit_side_by_side, in_precision_of
+from .fitting import fit_side_by_side
 from .foundation.checks import Scaling
+from .foundation.rows import RowsThroughNetworks, in_precision_of
 from .foundation.scores import MiningMode
-from .hooks import Hook
 from .losses import MetricLoss, RankedListLoss
-from .miner import Miner, mine
+from .miner import Miner
 from .model import SiameseNetwork
-from .schedules import SCHEDULES, Schedule
-from .training import MetricStep, PairwiseStep, Step, plan
+from .training import SCHEDULES, Hook, MetricStep, PairwiseStep, Schedule, Step, plan
 
 
 class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThroughNetworks):
@@ -30,8 +28,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
 
     Step 1 learns target differences of labeled pairs (eq. 1 and 2), step 2 pulls and pushes
     unlabeled samples that step 1 finds similar or dissimilar to a labeled one (Algorithm 1, eq. 3).
-    Defaults are the paper's values where it gives them (two hidden layers of 100, k = 5, 30
-    epochs, Adam at 0.001, min-max features); the others are the reading of it that notebook 03
+    Defaults are the paper's values where it gives them; the others are the reading of it that notebook 03
     compares with its alternatives.
 
     Parameters
@@ -51,13 +48,12 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
     target_scaling : {"minmax", "standard", "none"}, default="minmax"
         Fitted on the labeled rows; undone in everything that is returned.
     schedule : str or callable, default="alternate"
-        Order of the steps: "alternate", "alternate_pairwise_last", "pairwise_only", "joint", "sequential",
-        "sequential_metric_first" (see `dmls2r_lite.schedules`), or a function that is given `n_epochs` and
-        returns "pairwise", "metric" or "joint" in order.
+        Order of the steps: a name in `dmls2r_lite.training.SCHEDULES`, or a function that is given `n_epochs`
+        and returns "pairwise", "metric" or "joint" in order.
     n_epochs : int, default=30
         Epochs of each step (the paper's 30).
     learning_rate, optimizer_state
-        See `dmls2r_lite.training.train`.
+        See `dmls2r_lite.training.train_side_by_side`.
     pair_batch_size, anchor_batch_size, max_steps_per_epoch
         See `dmls2r_lite.training.PairwiseStep` and `dmls2r_lite.training.MetricStep`.
     k : int, default=5
@@ -219,6 +215,18 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
 
     fit_side_by_side = staticmethod(fit_side_by_side)
 
+    def _predict(self, X: np.ndarray, networks: Sequence[SiameseNetwork] = ()) -> np.ndarray:
+        def estimate(network: SiameseNetwork, x: Tensor) -> Tensor:
+            return network.predict(x, *(part.to(x.dtype) for part in (self._x_labeled, self._y_labeled)))
+
+        return self._unscaled(self._by_blocks(X, estimate, networks))
+
+    def predict_each(self, X: ArrayLike) -> np.ndarray:
+        """Estimates of each network, an array (n_samples, n_networks); `predict` gives their mean."""
+        check_is_fitted(self)
+        rows = self._validate_rows(X)
+        return np.stack([self._predict(rows, [network]) for network in self.networks_], axis=1)
+
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Place samples in the metric space: the codes that step 2 compares, of all networks side by side.
 
@@ -234,9 +242,8 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         unit_norm = self.embedding == "unit"
         return self._by_blocks(
             self._validate_rows(X),
-            lambda x: torch.cat(
-                [net.embed(in_precision_of(net, x), unit_norm) for net in self.networks_], dim=-1
-            ),
+            lambda network, x: network.embed(x, unit_norm),
+            join=lambda codes: torch.cat(codes, dim=-1),
         )
 
     def pairwise_difference(self, X_a: ArrayLike, X_b: ArrayLike) -> np.ndarray:
@@ -254,10 +261,11 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         """
         check_is_fitted(self)
         x_b = self._tensor(self._scale_features(self._validate_rows(X_b)))
-        scaled = self._mean(
-            self._validate_rows(X_a),
-            lambda x_a, network: network.difference_matrix(x_a, in_precision_of(network, x_b)),
-        )
+
+        def differences(network: SiameseNetwork, x_a: Tensor) -> Tensor:
+            return network.difference_matrix(x_a, in_precision_of(network, x_b))
+
+        scaled = self._by_blocks(self._validate_rows(X_a), differences)
         return self._unscaled(scaled) - self._unscaled(np.zeros((1, *self._y_labeled.shape[1:])))
 
     @property
@@ -273,7 +281,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         )
         metric = MetricStep(
             self.k,
-            self.miner if callable(self.miner) else partial(mine, mode=self.miner),
+            self.miner,
             loss if self.metric_loss is None else self.metric_loss,
             self.embedding,
             self.anchor_batch_size,

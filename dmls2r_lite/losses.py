@@ -23,8 +23,7 @@ class MetricBatch(NamedTuple):
     y : Tensor of shape (n,) or (n, t)
         Targets of the anchors, as they are scaled for the training.
     d_positives, d_negatives : Tensor of shape (n, k) or (n, k, t)
-        f^d(anchor, sample), the network's estimates of the differences of targets; constants without
-        gradient.
+        f^d(anchor, sample), without gradient.
     """
 
     anchors: Tensor
@@ -39,7 +38,7 @@ MetricLoss = Callable[[MetricBatch], Tensor]
 
 
 def pairwise_similarity_loss(estimated: Tensor, differences: Tensor) -> Tensor:
-    """Mean squared error of estimated target differences: eq. 2 on a batch of pairs.
+    """Eq. 2 on a batch of pairs: the mean of (z_ij - f^d(x_i, x_j))^2, in squared units of the target.
 
     Parameters
     ----------
@@ -47,11 +46,6 @@ def pairwise_similarity_loss(estimated: Tensor, differences: Tensor) -> Tensor:
         f^d(x_i, x_j).
     differences : Tensor of the same shape
         z_ij = y_i - y_j.
-
-    Returns
-    -------
-    Tensor
-        A scalar, in squared units of the target.
 
     Raises
     ------
@@ -76,7 +70,7 @@ def ranked_list_loss(
     weighting: Literal["ranked_list", "literal"] = "ranked_list",
     weight_gradient: bool = False,
 ) -> Tensor:
-    """Ranked list loss of anchors with their positive and negative sets (eq. 3).
+    """Ranked list loss of anchors with their positive and negative sets (eq. 3), in units of the distance.
 
     A positive at distance d costs [d - (boundary - margin)]+ and a negative [boundary - d]+.
     Within each set the costs are averaged with weights that grow with the violation; the mean is
@@ -99,11 +93,6 @@ def ranked_list_loss(
     weight_gradient : bool, default=False
         Whether gradients flow through the weights.
 
-    Returns
-    -------
-    Tensor
-        A scalar, in units of the distance.
-
     Raises
     ------
     ValueError
@@ -120,13 +109,10 @@ def ranked_list_loss(
 
     d_positive = torch.linalg.vector_norm(anchors[:, None] - positives, dim=-1)
     d_negative = torch.linalg.vector_norm(anchors[:, None] - negatives, dim=-1)
-    negative_sign = -1.0 if weighting == "ranked_list" else 1.0
-    loss_positive = _weighted_mean(
-        (d_positive - (boundary - margin)).relu(), d_positive, temperature, weight_gradient
-    )
-    loss_negative = _weighted_mean(
-        (boundary - d_negative).relu(), d_negative, negative_sign * temperature, weight_gradient
-    )
+    cost_positive, cost_negative = (d_positive - (boundary - margin)).relu(), (boundary - d_negative).relu()
+    of_negatives = -temperature if weighting == "ranked_list" else temperature
+    loss_positive = _weighted_mean(cost_positive, d_positive, temperature, weight_gradient)
+    loss_negative = _weighted_mean(cost_negative, d_negative, of_negatives, weight_gradient)
     return (loss_positive + loss_negative).mean() / 2
 
 
@@ -142,22 +128,39 @@ class RankedListLoss:
 
     def __call__(self, batch: MetricBatch) -> Tensor:
         """The loss of a batch, a scalar."""
-        return ranked_list_loss(
-            batch.anchors,
-            batch.positives,
-            batch.negatives,
-            self.boundary,
-            self.margin,
-            self.temperature,
-            self.weighting,
-            self.weight_gradient,
-        )
+        return ranked_list_loss(batch.anchors, batch.positives, batch.negatives, **vars(self))
 
 
 def _weighted_mean(costs: Tensor, d: Tensor, temperature: float, weight_gradient: bool) -> Tensor:
+    """The mean over each set, with weights exp(temperature d) / sum exp(temperature d)."""
     temperature = min(max(temperature, -1e30), 1e30)  # beyond, the worst counts alone, or products overflow
     d = d.to(torch.promote_types(d.dtype, torch.float32))  # half precision ends at 65504
     weights = (temperature * d).softmax(dim=1).to(costs.dtype)
     if not weight_gradient:
         weights = weights.detach()
     return (weights * costs).sum(dim=1)
+
+
+def to_indices_tuple(positives: Tensor, negatives: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Mined sets, each (N, k), as pytorch-metric-learning's `indices_tuple`: pairs of an anchor and a sample.
+
+    Its four parts, anchors, positives, anchors and negatives, have shape (N k,). Give the anchors' codes as
+    `embeddings` and those of the unlabeled samples as `ref_emb`.
+    """
+    anchors = torch.arange(len(positives), device=positives.device).repeat_interleave(positives.shape[1])
+    return anchors, positives.flatten(), anchors, negatives.flatten()
+
+
+def metric_loss_from(loss: Callable[..., Tensor]) -> MetricLoss:
+    """Let a loss of pytorch-metric-learning drive step 2: `DMLS2RRegressor(metric_loss=...)`.
+
+    It is called as ``loss(embeddings, indices_tuple=..., ref_emb=...)``.
+    """
+
+    def metric_loss(batch: MetricBatch) -> Tensor:
+        n, k, _ = batch.positives.shape
+        numbers = torch.arange(2 * n * k, device=batch.anchors.device).view(2, n, k)
+        samples = torch.cat([batch.positives, batch.negatives]).flatten(0, 1)
+        return loss(batch.anchors, indices_tuple=to_indices_tuple(*numbers), ref_emb=samples)
+
+    return metric_loss

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -15,38 +15,32 @@ Miner = Callable[[SiameseNetwork, Tensor, Tensor, int], tuple[Tensor, Tensor]]
 
 @torch.no_grad()
 def mine(
-    network: SiameseNetwork, x_anchors: Tensor, x_unlabeled: Tensor, k: int, mode: MiningMode = "absolute"
+    network: SiameseNetwork,
+    x_anchors: Tensor,
+    x_unlabeled: Tensor | Sequence[Tensor],
+    k: int,
+    mode: MiningMode = "absolute",
 ) -> tuple[Tensor, Tensor]:
     """Positives and negatives of each anchor by the network's own estimates (Algorithm 1).
 
     One sort, O(M log M), if the network is separable and targets are numbers; else O(N M), with
-    ``network.max_pairs`` differences in memory. Unlabeled samples are encoded in blocks, each moved to
-    the device of the anchors, so they may lie elsewhere.
-
-    Parameters
-    ----------
-    network : SiameseNetwork
-    x_anchors : Tensor of shape (N, ...)
-    x_unlabeled : Tensor of shape (M, ...)
-    k, mode
-        As in `mine_positives_negatives`.
-
-    Returns
-    -------
-    positives, negatives : Tensor of int64, shape (N, k)
-        Rows of `x_unlabeled`.
+    ``network.max_pairs`` differences in memory. Unlabeled samples, (M, ...), are encoded in blocks, each
+    moved to the device of the anchors, (N, ...), so they may lie elsewhere; of networks side by side they
+    are a list. The rest is as in `mine_positives_negatives`.
     """
     device, z_anchors = x_anchors.device, network.encoder(x_anchors)
-    if network.is_separable and (g_anchors := network.head.scores(z_anchors)[0]).ndim == 1:
-        h_unlabeled = g_anchors.new_empty(len(x_unlabeled))
-        for start in range(0, len(x_unlabeled), network.max_pairs):
-            rows = slice(start, start + network.max_pairs)
+    pools = [x_unlabeled] if (alone := isinstance(x_unlabeled, Tensor)) else list(x_unlabeled)
+    m = len(pools[0])
+    if network.is_separable and (g := network.head.scores(z_anchors)[0]).ndim == (1 if alone else 2):
+        h, size = g.new_empty(*g.shape[:-1], m), max(1, network.max_pairs // len(pools))
+        for start in range(0, m, size):
             # A list of small results between large temporary ones would fragment the memory, by gigabytes.
-            h_unlabeled[rows] = network.scores(x_unlabeled[rows].to(device))[1]
-        return mine_from_scores(g_anchors, h_unlabeled, k, mode)
-    blocks = x_unlabeled.split(max(1, network.max_pairs // len(x_anchors)))
-    chunks = (network.compare_codes(z_anchors, network.encoder(rows.to(device))) for rows in blocks)
-    return mine_by_chunks(chunks, len(x_unlabeled), k, mode)
+            blocks = [pool[start : start + size].to(device) for pool in pools]
+            h[..., start : start + size] = network.scores(blocks[0] if alone else torch.stack(blocks))[1]
+        return mine_from_scores(g, h, k, mode)
+    parts = pools[0].split(max(1, network.max_pairs // len(x_anchors)))
+    chunks = (network.compare_codes(z_anchors, network.encoder(part.to(device))) for part in parts)
+    return mine_by_chunks(chunks, m, k, mode)
 
 
 def mine_positives_negatives(

@@ -15,24 +15,11 @@ def make_encoder(
 ) -> nn.Sequential:
     """Fully connected layers, each followed by a ReLU: the paper's sub-network.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of input columns.
-    hidden_sizes : sequence of int, default=(100, 100)
-        Neurons of each hidden layer; the paper has two layers of 100.
-    final_relu : bool, default=True
-        Whether the last layer's ReLU belongs to the encoder. Without it the metric space lies
-        before that ReLU, which the head should then apply.
-
-    Returns
-    -------
-    torch.nn.Sequential
-        Maps (n, n_features) to codes (n, hidden_sizes[-1]).
+    It maps (n, n_features) to codes (n, hidden_sizes[-1]); the paper has two layers of 100. Without
+    `final_relu` the metric space lies before the last ReLU, which the head should then apply.
     """
-    sizes = [n_features, *hidden_sizes]
     layers: list[nn.Module] = []
-    for n_in, n_out in pairwise(sizes):
+    for n_in, n_out in pairwise([n_features, *hidden_sizes]):
         layers += [nn.Linear(n_in, n_out), nn.ReLU()]
     return nn.Sequential(*layers if final_relu else layers[:-1])
 
@@ -53,6 +40,8 @@ class LinearPairHead(nn.Module):
         Length t of a target vector; without it targets are numbers.
     """
 
+    stacks = True  # see `stack_modules`
+
     def __init__(
         self, n_codes: int, activation: nn.Module | None = None, n_targets: int | None = None
     ) -> None:
@@ -68,10 +57,14 @@ class LinearPairHead(nn.Module):
 
     def scores(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """The two parts of the sum, each of shape (n,) or (n, t): g (first place) and h (second place)."""
-        weight = self.linear.weight.mT if self.n_targets else self.linear.weight.squeeze(0)
-        weight_g, weight_h = weight.chunk(2)
-        code = self.activation(z)
-        return code @ weight_g + self.linear.bias, code @ weight_h
+        code, weight, bias = self.activation(z), self.linear.weight, self.linear.bias
+        if weight.ndim == 3:  # heads side by side, (R, 2 n_codes, t)
+            side_by_side = weight.unflatten(1, (2, -1)).transpose(1, 2).flatten(2)  # (R, n_codes, 2 t)
+            g, h = torch.bmm(code, side_by_side).chunk(2, dim=2)
+            g = g + bias[:, None]
+            return (g, h) if self.n_targets else (g.squeeze(2), h.squeeze(2))
+        weight_g, weight_h = (weight.mT if self.n_targets else weight.squeeze(0)).chunk(2)
+        return code @ weight_g + bias, code @ weight_h
 
 
 def take(values: Tensor, rows: Tensor) -> Tensor:
@@ -97,6 +90,8 @@ class SiameseNetwork(nn.Module):
     max_pairs : int, default=65536
         With a head that is not separable, at most so many pairs are formed at a time.
     """
+
+    stacks = True
 
     def __init__(self, encoder: nn.Module, head: nn.Module, max_pairs: int = 2**16) -> None:
         super().__init__()
@@ -137,8 +132,8 @@ class SiameseNetwork(nn.Module):
         """g and h, each of shape (n,) or (n, t), of a separable network."""
         return self.head.scores(self.encoder(x))
 
-    def each(self, loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        """The loss as it is; networks side by side replace it by one that sees each network's part alone."""
+    def each(self, loss: Callable[..., Tensor], can_map: bool = False) -> Callable[..., Tensor]:
+        """The loss as it is; `SideBySide` puts one in its place that sees each network's part alone."""
         return loss
 
     def difference_matrix(self, x_a: Tensor, x_b: Tensor) -> Tensor:
@@ -157,14 +152,8 @@ class SiameseNetwork(nn.Module):
     def predict(self, x: Tensor, x_labeled: Tensor, y_labeled: Tensor) -> Tensor:
         """Estimate targets, shape (n,) or (n, t), from all N labeled samples (eq. 4).
 
-        With a separable network eq. 4 is (g(x) - h(x)) / 2 plus one constant, the mean over the
-        labeled samples of y_i - (g(x_i) - h(x_i)) / 2.
-
-        Parameters
-        ----------
-        x : Tensor of shape (n, ...)
-        x_labeled : Tensor of shape (N, ...)
-        y_labeled : Tensor of shape (N,) or (N, t)
+        y* is the mean over i of (f^d(x, x_i) - f^d(x_i, x)) / 2 + y_i. With a separable network that is
+        (g(x) - h(x)) / 2 plus one constant, the mean of y_i - (g(x_i) - h(x_i)) / 2.
         """
         if self.is_separable:
             g, h = self.scores(x)

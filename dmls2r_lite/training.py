@@ -1,29 +1,39 @@
 """Alternate learning: one epoch of pairwise similarity modeling, one of triplet-based metric learning.
 
 A step is a small object that owns its options. It cuts an epoch into batches, and gives the loss of a batch;
-`descend` takes a gradient step on each, and `train` runs the steps in the order that it is given.
+`descend` takes a gradient step on each, and `train` runs the steps in the order that a schedule gives.
 """
 
 from __future__ import annotations
 
+import builtins
+import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
-from .foundation.scores import check_mined, pairs_from_numbers, pairwise_similarity_loss_all_pairs
-from .hooks import Hook, kept_when_interrupted, refuse_divergence
+from .foundation.descent import check_weights, descend, draw_batches, make_adam
+from .foundation.scores import (
+    MiningMode,
+    check_mined,
+    pairs_from_numbers,
+    pairwise_similarity_loss_all_pairs,
+)
+from .foundation.side_by_side import SideBySide, separate
 from .losses import MetricBatch, MetricLoss, RankedListLoss, pairwise_similarity_loss
 from .miner import Miner, mine
 from .model import SiameseNetwork, take
-from .schedules import Schedule
-from .stacking import SideBySide
+
+Hook = Callable[[SiameseNetwork, dict[str, Any]], None]  # is given the network and its row of the history
+Schedule = Callable[[int], Iterable[str]]  # the names of the epochs in order
 
 
 class TrainingSet(NamedTuple):
@@ -31,11 +41,9 @@ class TrainingSet(NamedTuple):
 
     Attributes
     ----------
-    x_labeled : Tensor of shape (N, ...)
-        Pairs and anchors are taken from these. N is 2 or more.
+    x_labeled : Tensor of shape (N, ...), with N of 2 or more
     y_labeled : Tensor of shape (N,) or (N, t)
-    x_unlabeled : Tensor of shape (M, ...)
-        On any device. With M = 0 epochs of step 2, and joint ones, are skipped.
+    x_unlabeled : Tensor of shape (M, ...), on any device
     """
 
     x_labeled: Tensor
@@ -74,12 +82,8 @@ class Step(Protocol):
 class PairwiseStep:
     """Step 1: all ordered pairs of labeled samples in random order, batch by batch (eq. 1 and 2).
 
-    Attributes
-    ----------
-    batch_size : int or None, default=32
-        Pairs in a gradient step; None takes all pairs at once.
-    max_steps : int, default=100
-        Gradient steps in an epoch at the most: 1000 labels make a million pairs.
+    A gradient step takes `batch_size` pairs, or all with None, which is O(N) if the network is separable. An
+    epoch has at most `max_steps` of them: 1000 labels make a million pairs.
     """
 
     name: ClassVar[str] = "pairwise"
@@ -88,20 +92,21 @@ class PairwiseStep:
     max_steps: int = 100
 
     def batches(self, network: SiameseNetwork, data: TrainingSet, orders: Orders) -> list[tuple[Tensor, ...]]:
-        """Numbers of pairs, see `pairs_from_numbers`."""
+        """Numbers of pairs, see `pairs_from_numbers`; none if all pairs are taken through their scores."""
+        n_pairs = len(data.y_labeled) * (len(data.y_labeled) - 1)
         if self.batch_size is None:
-            return [()]
-        n = len(data.y_labeled)
-        return [(part,) for part in draw_batches(n * (n - 1), self.batch_size, self.max_steps, orders.pairs)]
+            return [() if network.is_separable else (torch.arange(n_pairs),)]
+        return [(part,) for part in draw_batches(n_pairs, self.batch_size, self.max_steps, orders.pairs)]
 
     def loss(self, network: SiameseNetwork, data: TrainingSet, *batch: Tensor) -> Tensor:
         """Eq. 2 on a batch of pairs, or on all of them."""
         x, y = data.x_labeled, data.y_labeled
         if not batch:
-            return all_pairs_loss(network, x, y)
+            return network.each(pairwise_similarity_loss_all_pairs, can_map=True)(*network.scores(x), y)
         (numbers,) = batch
         i, j = pairs_from_numbers(numbers.to(x.device), x.shape[numbers.ndim - 1])
-        return network.each(pairwise_similarity_loss)(network.compare(x, i, j), take(y, i) - take(y, j))
+        loss = network.each(pairwise_similarity_loss, can_map=True)
+        return loss(network.compare(x, i, j), take(y, i) - take(y, j))
 
 
 @dataclass(frozen=True)
@@ -112,22 +117,20 @@ class MetricStep:
     ----------
     k : int, default=5
         Size of each set.
-    mine : callable
-        ``mine(network, x_anchors, x_unlabeled, k)`` returns what `dmls2r_lite.miner.mine` does.
+    miner : {"absolute", "signed"} or callable, default="absolute"
+        A mode of `mine`, or ``miner(network, x_anchors, x_unlabeled, k)`` that returns what it does.
     metric_loss : callable
         ``metric_loss(batch)`` of a `MetricBatch`.
     embedding : {"unit", "raw"}, default="unit"
         Whether the loss sees codes scaled to length 1.
-    batch_size : int or None, default=None
-        Anchors in a gradient step; None takes all at once.
-    max_steps : int, default=100
-        Gradient steps in an epoch at the most.
+    batch_size, max_steps
+        Anchors in a gradient step, all with None; and such steps in an epoch at the most.
     """
 
     name: ClassVar[str] = "metric"
     stacks: ClassVar[bool] = True
     k: int = 5
-    mine: Miner = mine
+    miner: MiningMode | Miner = "absolute"
     metric_loss: MetricLoss = field(default_factory=RankedListLoss)
     embedding: Literal["unit", "raw"] = "unit"
     batch_size: int | None = None
@@ -144,11 +147,11 @@ class MetricStep:
 
     def mine_sets(self, network: SiameseNetwork, data: TrainingSet) -> Tensor:
         """Rows of unlabeled samples (N, 2k) for all anchors: positives, then negatives."""
+        miner = self.miner if callable(self.miner) else partial(mine, mode=self.miner)
         if was_training := network.training:
             network.eval()
-        mined = self.mine(network, data.x_labeled, data.x_unlabeled, self.k)
-        if was_training:
-            network.train()
+        mined = miner(network, data.x_labeled, data.x_unlabeled, self.k)
+        network.train(was_training)
         return torch.cat(check_mined(mined, len(data.x_labeled), len(data.x_unlabeled), self.k), dim=1)
 
     def look_up(self, anchors: Tensor, mined: Tensor, data: TrainingSet) -> tuple[Tensor, Tensor]:
@@ -170,7 +173,7 @@ class MetricStep:
         d_positives, d_negatives = d.unflatten(axis, (-1, 2, k)).unbind(axis + 1)
         y = take(data.y_labeled, anchors)
         seen = MetricBatch(z, positives, negatives, y, d_positives, d_negatives)
-        return network.each(self.metric_loss)(seen)
+        return network.each(self.metric_loss, can_map=isinstance(self.metric_loss, RankedListLoss))(seen)
 
 
 @dataclass(frozen=True)
@@ -188,10 +191,10 @@ class JointStep:
         """Each batch of pairs with a batch of anchors drawn for it."""
         mined, n = self.metric.mine_sets(network, data), len(data.x_labeled)
         pairs = self.pairwise.batches(network, data, orders)
-        size = self.metric.batch_size or n
+        anchors = (draw_batches(n, self.metric.batch_size or n, 1, orders.anchors)[0] for _ in pairs)
         return (
-            (*self.metric.look_up(draw_batches(n, size, 1, orders.anchors)[0], mined, data), *numbers)
-            for numbers in pairs
+            (*self.metric.look_up(part, mined, data), *numbers)
+            for part, numbers in zip(anchors, pairs, strict=True)
         )
 
     def loss(self, network: SiameseNetwork, data: TrainingSet, *batch: Tensor) -> Tensor:
@@ -200,39 +203,42 @@ class JointStep:
         return self.pairwise.loss(network, data, *numbers) + self.metric.loss(network, data, anchors, x_mined)
 
 
-def descend(losses: Iterable[Tensor], optimizer: torch.optim.Optimizer) -> Tensor:
-    """Take a gradient step for each loss, and return the losses.
+def alternate(n_epochs: int) -> list[str]:
+    """The paper's schedule: one epoch of each step in turn, `n_epochs` of each."""
+    return ["pairwise", "metric"] * n_epochs
 
-    Parameters
-    ----------
-    losses : iterable of Tensor
-        Each is computed when it is asked for, with the weights that the step before has left. A scalar, or
-        one number for each of several networks side by side.
-    optimizer : torch.optim.Optimizer
 
-    Returns
-    -------
-    Tensor
-        All losses in order, without gradient.
+SCHEDULES: dict[str, Schedule] = {
+    "alternate": alternate,
+    "alternate_pairwise_last": lambda n_epochs: alternate(n_epochs)[:-1],  # the head has the last word
+    "pairwise_only": lambda n_epochs: ["pairwise"] * n_epochs,  # the paper's ablation
+    "joint": lambda n_epochs: ["joint"] * n_epochs,  # which the paper argues against
+    "sequential": lambda n_epochs: ["pairwise"] * n_epochs + ["metric"] * n_epochs,
+    "sequential_metric_first": lambda n_epochs: ["metric"] * n_epochs + ["pairwise"] * n_epochs,
+}
+
+
+def plan(
+    schedule: Schedule, n_epochs: int, pairwise: PairwiseStep = PairwiseStep(), metric: Step = MetricStep()
+) -> list[Step]:
+    """The steps of a schedule, in order. Only a `MetricStep` can be part of joint ones.
+
+    Raises
+    ------
+    ValueError
+        If the schedule gives no steps or unknown ones.
     """
-    values = []
-    for loss in losses:
-        optimizer.zero_grad()
-        loss.sum().backward()  # networks side by side share no weights: each gets its own gradient
-        optimizer.step()
-        values.append(loss.detach())
-    return torch.stack(values)
+    known: dict[str, Step] = {"pairwise": pairwise, "metric": metric}
+    if isinstance(metric, MetricStep):
+        known["joint"] = JointStep(pairwise, metric)
+    names = list(schedule(n_epochs) or ())
+    if not names or not all(isinstance(name, str) and name in known for name in names):
+        raise ValueError(f"schedule must give one or more of {', '.join(map(repr, known))}, got {names!r}")
+    return [known[name] for name in names]
 
 
 def train(
-    network: SiameseNetwork,
-    data: TrainingSet,
-    steps: Iterable[Step],
-    *,
-    learning_rate: float = 1e-3,
-    optimizer_state: Literal["shared", "separate"] = "shared",
-    seed: int = 0,
-    hooks: Sequence[Hook] = (),
+    network: SiameseNetwork, data: TrainingSet, steps: Iterable[Step], *, seed: int = 0, **options: Any
 ) -> pd.DataFrame:
     """Train a Siamese network in place, an epoch of each step in order.
 
@@ -240,35 +246,20 @@ def train(
     ----------
     network : SiameseNetwork
     data : TrainingSet
+        Without unlabeled samples epochs of step 2, and joint ones, are skipped.
     steps : iterable of Step
         One for each epoch, for example ``[PairwiseStep(), MetricStep()] * 30``. See `plan`.
-    learning_rate : float, default=0.001
-        Of Adam (the paper's).
-    optimizer_state : {"shared", "separate"}, default="shared"
-        One Adam for all steps, which carries momentum from one into the other, or one more for the encoder
-        in step 2.
     seed : int, default=0
         Of the order of pairs and of anchors.
-    hooks : sequence of callable, default=()
-        ``hook(network, row)`` is called after each epoch with its row of the history, and may add to it.
+    learning_rate, optimizer_state, hooks
+        See `train_side_by_side`.
 
     Returns
     -------
     pandas.DataFrame
         A row per epoch: `epoch` (from 1, of that step), `step`, `loss` (mean over gradient steps), `n_steps`,
         `seconds`, `skipped` (the reason, or empty), and what hooks have added.
-
-    Raises
-    ------
-    ValueError
-        If the loss is no longer finite.
-
-    Notes
-    -----
-    Where a person waits (in a notebook or an interactive Python), an interrupt ends the training
-    with a warning, and the network stays as it is then.
     """
-    options: Any = {"learning_rate": learning_rate, "optimizer_state": optimizer_state, "hooks": hooks}
     return train_side_by_side([network], [data], steps, seeds=[seed], **options)[0]
 
 
@@ -283,118 +274,107 @@ def train_side_by_side(
     hooks: Sequence[Hook] = (),
     rng_states: Sequence[Tensor] | None = None,
 ) -> list[pd.DataFrame]:
-    """`train` several networks at once: the same results to rounding, in a fraction of the time.
+    """`train` several networks at once: the same histories to rounding, in a fraction of the time.
+
+    Where a person waits (in a notebook or an interactive Python), an interrupt ends the training with a
+    warning, and the networks stay as they are then.
 
     Parameters
     ----------
-    networks : sequence of SiameseNetwork
-        Of one shape.
-    data : sequence of TrainingSet
-        One for each network, all of as many labeled samples.
-    seeds : sequence of int
-        One for each network.
-    steps, learning_rate, optimizer_state, hooks
-        As in `train`; hooks are called for each network.
+    networks, data, seeds : sequence
+        As many of each; the networks of one shape, and all data of as many labeled samples.
+    steps : iterable of Step
+    learning_rate : float, default=0.001
+        Of Adam (the paper's).
+    optimizer_state : {"shared", "separate"}, default="shared"
+        One Adam for all steps, which carries momentum from one into the other, or one more for the encoder
+        in step 2.
+    hooks : sequence of callable, default=()
+        ``hook(network, row)`` is called after each epoch with its row of the history, and may add to it.
     rng_states : sequence of Tensor, optional
-        Of PyTorch's generator, one for each network, for what draws from it (dropout, random mining); all
-        start from the present one if not given.
-
-    Returns
-    -------
-    list of pandas.DataFrame
-        The history of each network. `seconds` are its share.
-    """
-    steps, orders = list(steps), [Orders.from_seed(seed) for seed in seeds]
-    may_stack = all(vars(type(step)).get("stacks") for step in steps)  # a subclass says so for itself
-    team = SideBySide(networks, data, orders, rng_states, may_stack)
-    adam = make_adam(team.parameters(), learning_rate)
-    own = make_adam(team.encoder_parameters(), learning_rate) if optimizer_state == "separate" else adam
-    hooks = (refuse_divergence(learning_rate), *hooks)
-    histories: list[list[dict[str, Any]]] = [[] for _ in networks]
-    with kept_when_interrupted() as begun:
-        for step in steps:
-            begun.append(step.name)
-            start = time.perf_counter()
-            skipped = "" if step.name == "pairwise" or team.has_unlabeled else "no unlabeled samples"
-            losses = torch.empty(0, len(networks))
-            if not skipped:
-                team.train()
-                losses = descend(team.losses(step), own if step.name == "metric" else adam)
-            team.eval()
-            seconds = (time.perf_counter() - start) / len(networks)
-            means = losses.reshape(-1, len(networks)).mean(dim=0).tolist()  # of no losses: NaN
-            for network, history, loss in zip(networks, histories, means, strict=True):
-                row = {"epoch": begun.count(step.name), "step": step.name, "loss": loss,
-                       "n_steps": len(losses), "seconds": seconds, "skipped": skipped}  # fmt: skip
-                history.append(row)
-                for hook in hooks:
-                    hook(network, row)
-    team.eval()
-    team.separate()
-    return [pd.DataFrame(history) for history in histories]
-
-
-def plan(
-    schedule: Schedule,
-    n_epochs: int,
-    pairwise: PairwiseStep = PairwiseStep(),
-    metric: Step = MetricStep(),
-) -> list[Step]:
-    """The steps of a schedule, in order. Only a `MetricStep` can be part of joint ones.
+        See `SideBySide`: for what draws from PyTorch's generator (dropout, random mining).
 
     Raises
     ------
     ValueError
-        If the schedule gives no steps or unknown ones.
+        If the loss is no longer finite, or networks and data do not fit together.
     """
-    known: dict[str, Step] = {"pairwise": pairwise, "metric": metric}
-    if isinstance(metric, MetricStep):
-        known["joint"] = JointStep(pairwise=pairwise, metric=metric)
-    given: Any = schedule(n_epochs)
-    names = list(given) if isinstance(given, Iterable) else []
-    if not names or not all(isinstance(name, str) and name in known for name in names):
-        raise ValueError(f"schedule must give one or more of {', '.join(map(repr, known))}, got {given!r}")
-    return [known[name] for name in names]
+    alike = {(len(one.y_labeled), len(one.x_unlabeled) > 0) for one in data}
+    if not len(networks) == len(data) == len(seeds) > 0 or len(alike) > 1:
+        raise ValueError(
+            "networks, data and seeds must be as many, 1 or more, and all data hold as many labels, with "
+            f"unlabeled samples or without, got {len(networks)}, {len(data)}, {len(seeds)} and {alike}"
+        )
+    steps, orders = list(steps), [Orders.from_seed(seed) for seed in seeds]
+    for network in networks:
+        network.eval()  # where they are stacked, each mines for itself
+    may_stack = all(vars(type(step)).get("stacks") for step in steps)  # a subclass says so for itself
+    team = SideBySide(networks, rng_states, may_stack and len({one.x_labeled.shape for one in data}) == 1)
+    together = data[0]
+    if team.stack is not None:
+        x, y = (torch.stack([one[part] for one in data]) for part in (0, 1))
+        together = TrainingSet(x, y, data[0].x_unlabeled)
+    adam = make_adam((w for network in team.trained for w in network.parameters()), learning_rate)
+    own = adam
+    if optimizer_state == "separate":
+        own = make_adam((w for network in team.trained for w in network.encoder.parameters()), learning_rate)
+    histories: list[list[dict[str, Any]]] = [[] for _ in networks]
+
+    def loss(step: Step, r: int | None, network: SiameseNetwork, *batch: Tensor) -> Tensor:
+        return step.loss(network, together if r is None else data[r], *batch)
+
+    begun: list[str] = []
+    try:
+        for step in steps:
+            begun.append(step.name)
+            start, losses, skipped = time.perf_counter(), torch.empty(0, len(networks)), ""
+            if step.name != "pairwise" and len(data[0].x_unlabeled) == 0:
+                skipped = "no unlabeled samples"
+            else:
+                team.train()
+                epochs = _batches(step, team, data, together, orders)
+                losses = descend(
+                    team.losses(partial(loss, step), epochs), own if step.name == "metric" else adam
+                )
+                team.train(False)
+            seconds = (time.perf_counter() - start) / len(networks)
+            means = losses.mean(dim=0).tolist()  # of no losses: NaN
+            for network, history, mean in zip(networks, histories, means, strict=True):
+                row = {"epoch": begun.count(step.name), "step": step.name, "loss": mean,
+                       "n_steps": len(losses), "seconds": seconds, "skipped": skipped}  # fmt: skip
+                history.append(row)
+                if not skipped and not np.isfinite(mean):
+                    raise ValueError(
+                        f"training diverged: the loss of {step.name} epoch {row['epoch']} is {mean}; "
+                        f"try a learning_rate below {learning_rate}"
+                    )
+                for hook in hooks:
+                    hook(network, row)
+    except KeyboardInterrupt:
+        if len(begun) < 2 or not _is_interactive():
+            raise
+        epoch = f"{begun[-1]} epoch {begun.count(begun[-1])}"
+        warnings.warn(f"interrupted in {epoch}: the network stays as it is now", stacklevel=3)
+    team.train(False)
+    separate(networks)
+    for network in networks:
+        check_weights(network, learning_rate)
+    return [pd.DataFrame(history) for history in histories]
 
 
-def make_adam(parameters: Iterable[nn.Parameter], learning_rate: float) -> torch.optim.Adam:
-    """Adam, all weights in one pass where PyTorch has that."""
-    weights = list(parameters)
-    fused = all(weight.device.type in ("cpu", "cuda") for weight in weights)
-    return torch.optim.Adam(weights, lr=learning_rate, fused=fused)
+def _is_interactive() -> bool:
+    return hasattr(sys, "ps1") or hasattr(builtins, "__IPYTHON__")
 
 
-def draw_batches(n: int, batch_size: int, max_batches: int, rng: np.random.Generator) -> tuple[Tensor, ...]:
-    """0 ... n - 1 in random order, cut into batches; only as many as will be used are drawn."""
-    batch_size, max_batches = int(batch_size), int(max_batches)  # NumPy's overflow, and PyTorch refuses them
-    drawn = rng.choice(n, size=min(n, batch_size * max_batches), replace=False)
-    return torch.from_numpy(drawn).split(batch_size)
-
-
-def all_pairs_loss(network: SiameseNetwork, x: Tensor, y: Tensor) -> Tensor:
-    """Eq. 2 over all ordered pairs: in O(N) if the network is separable, else by blocks of pairs.
-
-    Blocks are recomputed in the backward pass, so memory stays bounded by ``network.max_pairs``.
-
-    Parameters
-    ----------
-    network : SiameseNetwork
-    x : Tensor of shape (N, ...)
-    y : Tensor of shape (N,) or (N, t)
-
-    Returns
-    -------
-    Tensor
-        A scalar.
-    """
-    if network.is_separable:
-        return network.each(pairwise_similarity_loss_all_pairs)(*network.scores(x), y)
-    z, n = network.encoder(x), len(y)
-
-    def block_loss(numbers: Tensor) -> Tensor:
-        i, j = pairs_from_numbers(numbers, n)
-        return pairwise_similarity_loss(network.head(z[i], z[j]), y[i] - y[j]) * len(numbers)
-
-    blocks = torch.arange(n * (n - 1), device=x.device).split(network.max_pairs)
-    total = sum(checkpoint(block_loss, numbers, use_reentrant=False) for numbers in blocks)
-    return torch.as_tensor(total) / (n * (n - 1))
+def _batches(
+    step: Any, team: SideBySide, data: Sequence[TrainingSet], together: TrainingSet, orders: Sequence[Orders]
+) -> list[Iterable[tuple[Tensor, ...]]]:
+    """The batches of an epoch for each network; stacked ones are mined at once where their sets can be."""
+    own, pools = [step] * len(data), [one.x_unlabeled for one in data]
+    metric = getattr(step, "metric", step)  # of a joint step
+    can_mine = team.stack is not None and isinstance(metric, MetricStep) and not callable(metric.miner)
+    if can_mine and not team.stack.head.n_targets and len({pool.shape for pool in pools}) == 1:
+        mined = mine(team.stack, together.x_labeled, pools, metric.k, metric.miner)
+        own = [replace(metric, miner=lambda *_, sets=sets: sets) for sets in zip(*mined, strict=True)]
+        own = own if metric is step else [replace(step, metric=one) for one in own]
+    return team.generators.in_turn(lambda r: own[r].batches(team.modules[r], data[r], orders[r]))

@@ -8,12 +8,9 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from dmls2r_lite.hooks import watch
 from dmls2r_lite.losses import MetricBatch, RankedListLoss
-from dmls2r_lite.miner import mine as mine_by_package
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
-from dmls2r_lite.schedules import alternate
-from dmls2r_lite.training import MetricStep, PairwiseStep, Step, TrainingSet, plan, train
+from dmls2r_lite.training import MetricStep, PairwiseStep, Step, TrainingSet, alternate, plan, train
 
 PairFunction = Callable[[Tensor, Tensor], Tensor]  # f^d of eq. 1: two samples in, a scalar out
 
@@ -71,7 +68,7 @@ def make_plan(
     anchor_batch_size: int | None = None,
     max_steps_per_epoch: int = 100,
     k: int = 5,
-    miner: Callable = mine_by_package,
+    miner: str | Callable = "absolute",
     metric_loss: Callable | None = None,
     embedding: str = "unit",
     **loss_options: float,
@@ -85,10 +82,10 @@ def make_plan(
 OF_THE_TRAINING = ("learning_rate", "optimizer_state", "seed")
 
 
-def train_by_parameters(network, x, y, u, *, validate=None, callback=None, **parameters) -> pd.DataFrame:
+def train_by_parameters(network, x, y, u, *, callback=None, **parameters) -> pd.DataFrame:
     """`train` with the parameters that the estimator has."""
     own = {name: parameters.pop(name) for name in OF_THE_TRAINING if name in parameters}
-    hooks = [hook for hook in (validate and watch(validate), callback) if hook]
+    hooks = [callback] if callback else []
     return train(network, TrainingSet(x, y, u), make_plan(**parameters), hooks=hooks, **own)
 
 

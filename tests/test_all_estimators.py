@@ -1,4 +1,4 @@
-"""What holds for every estimator: nothing that is no number counts as one, and every mistake is named."""
+"""What holds for every estimator: scikit-learn's conventions, no number of what is none, named mistakes."""
 
 import datetime
 import gc
@@ -12,22 +12,23 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, Ridge
-from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.foundation.parameters import RULES, ParameterError
 from dmls2r_lite.miner import mine
-from dmls2r_lite.practice.adapting import WithUnlabeled
 from dmls2r_lite.practice.averaging import AveragedRegressor
 from dmls2r_lite.practice.choosing import choose_rows, posterior_sd
 from dmls2r_lite.practice.errors import cross_val_error
-from dmls2r_lite.practice.folds import LabeledKFold, score_labeled
+from dmls2r_lite.practice.folds import LabeledKFold
 from dmls2r_lite.practice.intervals import ConformalRegressor
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import MSSRRegressor
+from dmls2r_lite.rivals.placebos import mine_swapped, null_loss
 from dmls2r_lite.rivals.plain import plain_models
 from dmls2r_lite.rivals.trees import ExtraTrees, RandomForest
 from dmls2r_lite.rivals.twins import MLPRegressor, PairwiseDifferenceRegressor
@@ -36,7 +37,6 @@ N, N_LABELED = 20, 15
 rng = np.random.default_rng(0)
 X = rng.uniform(size=(N, 3))
 TARGETS = 10 * X.sum(axis=1) + rng.normal(size=N)
-X_MORE = rng.uniform(size=(12, 3))
 QUICK = {"hidden_sizes": (6,), "n_epochs": 2, "max_steps_per_epoch": 3, "random_state": 0}
 ESTIMATORS = {
     "DML-S2R": DMLS2RRegressor(**QUICK),
@@ -48,10 +48,8 @@ ESTIMATORS = {
     "average": AveragedRegressor([LinearRegression(), Ridge()], random_state=0),
     "intervals": ConformalRegressor(Ridge(), random_state=0),
     "intervals of DML-S2R": ConformalRegressor(DMLS2RRegressor(**{**QUICK, "k": 2}), random_state=0),
-    "holds unlabeled rows": WithUnlabeled(DMLS2RRegressor(**QUICK), X_MORE),
 }
 TREES = ("trees on pairs",)
-OURS = [name for name in ESTIMATORS if name != "holds unlabeled rows"]
 every = pytest.mark.parametrize("name", ESTIMATORS)
 
 
@@ -59,23 +57,13 @@ def make(name, **parameters):
     return clone(ESTIMATORS[name]).set_params(**parameters)
 
 
-def known(name, y=TARGETS):
-    """Targets, of which some are unknown where an estimator takes that."""
-    y = np.array(y, dtype=float)
-    y[N if name == "holds unlabeled rows" else N_LABELED :] = np.nan
-    return y
-
-
+Y = np.where(np.arange(N) < N_LABELED, TARGETS, np.nan)
 DATES = pd.Series(pd.date_range("2020-01-01", periods=N))
 NO_NUMBERS = {
     "dates": DATES.to_numpy(),
-    "times": (DATES - DATES[0]).to_numpy(),
-    "Series": DATES,
     "Series with a zone": DATES.dt.tz_localize("UTC"),
     "periods": pd.Series(pd.period_range("2020", periods=N, freq="M")),
-    "Python's": [datetime.datetime(2020, 1, 1)] * N,
     "Python's times": [datetime.time(3)] * N,
-    "NumPy's among objects": np.array([np.datetime64("2020-01-01")] * N, dtype=object),
     "times among objects": np.array([*[1.0] * (N - 1), np.timedelta64(3, "s")], dtype=object),
     "the unknown date": np.array([*[1.0] * (N - 1), pd.NaT], dtype=object),
     "complex": TARGETS + 1j,
@@ -98,45 +86,39 @@ class TestNoNumbers:
         if hasattr(column, "dtype") and column.dtype.kind in "mM":
             array = np.column_stack([column] * 3)
         for table in (array, frame)[: 1 if name == "intervals" else 2]:  # frames are its regressor's matter
-            model = make(name)
-            if name == "holds unlabeled rows" and table is frame:
-                model.X_unlabeled = frame[:10]
-            with pytest.raises((ValueError, TypeError), match=REFUSED if table is array else ""):
-                model.fit(table, known(name))
-            fitted = make(name).fit(X, known(name))
-            with pytest.raises((ValueError, TypeError), match=REFUSED if table is array else ""):
+            with pytest.raises((ValueError, TypeError), match=REFUSED if table is array else None):
+                make(name).fit(table, Y)
+            fitted = make(name).fit(X, Y)
+            with pytest.raises((ValueError, TypeError), match=REFUSED if table is array else None):
                 fitted.predict(table)
 
     def test_masked_targets_are_unknown(self, name):
-        if name == "holds unlabeled rows":
-            pytest.skip("its targets are known")
         hidden = np.arange(N) >= N_LABELED
         for masked in (
             np.ma.array(TARGETS, mask=hidden),
-            np.ma.array(known(name), mask=hidden, fill_value=7),
+            np.ma.array(Y, mask=hidden, fill_value=7),
             np.ma.array(TARGETS.astype(int), mask=hidden),
         ):
-            y = masked.filled(0).astype(float)
-            y[hidden] = np.nan
+            y = np.where(hidden, np.nan, masked.data)
             assert_array_equal(make(name).fit(X, masked).predict(X), make(name).fit(X, y).predict(X))
 
     def test_masked_features_are_refused(self, name):
         masked = np.ma.array(X, mask=np.zeros(X.shape, dtype=bool))
-        fitted = make(name).fit(masked, known(name))
-        assert_array_equal(fitted.predict(X), make(name).fit(X, known(name)).predict(X))
+        fitted = make(name).fit(masked, Y)
+        assert_array_equal(fitted.predict(X), make(name).fit(X, Y).predict(X))
         masked[3, 1] = np.ma.masked
-        for call in (lambda: make(name).fit(masked, known(name)), lambda: fitted.predict(masked)):
+        for call in (lambda: make(name).fit(masked, Y), lambda: fitted.predict(masked)):
             with pytest.raises(ValueError, match="X contains NaN"):
                 call()
 
     @pytest.mark.parametrize("value", [np.inf, -np.inf])
     def test_infinity(self, name, value):
-        table, y = X.copy(), known(name)
+        table, y = X.copy(), Y.copy()
         table[3, 1] = y[2] = value
-        fitted = make(name).fit(X, known(name))
+        fitted = make(name).fit(X, Y)
         for call, what in (
-            (lambda: make(name).fit(table, known(name)), "X contains infinity"),
-            (lambda: make(name).fit(X, y), "(y contains infinity|y must hold finite numbers)"),
+            (lambda: make(name).fit(table, Y), "X contains infinity"),
+            (lambda: make(name).fit(X, y), "y contains infinity"),
             (lambda: fitted.predict(table), "X contains infinity"),
         ):
             with pytest.raises(ValueError, match=what):
@@ -147,19 +129,14 @@ class TestNoNumbersElsewhere:
     def test_validation_samples(self):
         masked = np.ma.array(TARGETS, mask=np.arange(N) == 3)
         with pytest.raises(ValueError, match="contains NaN"):
-            make("DML-S2R").fit(X, known("DML-S2R"), X, masked)
+            make("DML-S2R").fit(X, Y, X, masked)
         with pytest.raises(ParameterError, match="y_validation must hold numbers, got dates or times"):
-            make("DML-S2R").fit(X, known("DML-S2R"), X, DATES)
-
-    def test_unlabeled_rows_that_are_held(self):
-        with pytest.raises(ParameterError, match="X_unlabeled must hold numbers, got dates or times"):
-            WithUnlabeled(DMLS2RRegressor(), np.column_stack([DATES] * 3)).fit(X, TARGETS)
+            make("DML-S2R").fit(X, Y, X, DATES)
 
     @pytest.mark.parametrize(
         "call",
         [
             lambda y: next(LabeledKFold(2).split(X, y)),
-            lambda y: score_labeled(make("pairs").fit(X, known("pairs")), X, y),
             lambda y: cross_val_error(Ridge(), X, y),
         ],
     )
@@ -179,38 +156,36 @@ class TestNoNumbersElsewhere:
 
 @every
 class TestScales:
-    @pytest.mark.parametrize("exponent", [-40, -30, -10, 10, 40])
+    @pytest.mark.parametrize("exponent", [-40, 10])
     def test_of_the_target_by_powers_of_two(self, name, exponent):
         """These round nothing, so all bits are the same, from 1e-12 to 1e12."""
-        here = make(name).fit(X, known(name)).predict(X)
-        there = make(name).fit(X, known(name) * 2.0**exponent).predict(X)
+        here = make(name).fit(X, Y).predict(X)
+        there = make(name).fit(X, Y * 2.0**exponent).predict(X)
         assert_allclose(there / 2.0**exponent, here, rtol=1e-12)
 
-    @pytest.mark.parametrize("scale", [1e-12, 1e-5, 1e3, 1e12])
+    @pytest.mark.parametrize("scale", [1e-12, 1e3])
     def test_of_the_target(self, name, scale):
-        here = make(name).fit(X, known(name)).predict(X)
-        there = make(name).fit(X, known(name) * scale).predict(X)
+        here = make(name).fit(X, Y).predict(X)
+        there = make(name).fit(X, Y * scale).predict(X)
         # Rounding decides which of two equal splits a tree takes.
         assert_allclose(there / scale, here, rtol=0.05 if name in TREES else 1e-5)
 
     def test_of_a_target_that_varies_by_little(self, name):
         """The range is 1e-15, which scikit-learn's scaler takes for none."""
-        y = known(name) * 1e-17
+        y = Y * 1e-17
         assert_allclose(
             make(name).fit(X, y).predict(X) * 1e17,
-            make(name).fit(X, known(name)).predict(X),
+            make(name).fit(X, Y).predict(X),
             rtol=0.05 if name in TREES else 1e-5,
         )
 
     @pytest.mark.filterwarnings("ignore:(overflow|invalid value|divide by zero):RuntimeWarning")
-    @pytest.mark.parametrize("scale", [1e-39, 1e-12, 1e12, 1e20, 1e39, 1e150, 1e300])
+    @pytest.mark.parametrize("scale", [1e-39, 1e12, 1e39, 1e300])
     def test_of_the_features(self, name, scale):
         """Finite estimates, or an error: where features are taken as they are some are too large."""
         model = make(name)
-        if name == "holds unlabeled rows":
-            model.X_unlabeled = X_MORE * scale
         try:
-            estimates = model.fit(X * scale, known(name)).predict(X * scale)
+            estimates = model.fit(X * scale, Y).predict(X * scale)
         except ValueError as error:
             assert scale > 1e12
             assert re.search(  # noqa: PT017
@@ -220,9 +195,9 @@ class TestScales:
             assert np.isfinite(estimates).all()
 
     @pytest.mark.filterwarnings("ignore:(overflow|invalid value):RuntimeWarning")
-    @pytest.mark.parametrize("scale", [1e39, 1e300, 1.7e308])
+    @pytest.mark.parametrize("scale", [1e39, 1.7e308])
     def test_of_new_rows(self, name, scale):
-        model = make(name).fit(X, known(name))
+        model = make(name).fit(X, Y)
         try:
             assert np.isfinite(model.predict(X * scale)).all()
         except ValueError as error:
@@ -234,7 +209,7 @@ class TestScales:
 
 @every
 def test_rows_beside_a_row_do_not_matter(name):
-    model = make(name).fit(X, known(name))
+    model = make(name).fit(X, Y)
     rows = np.random.default_rng(1).uniform(size=(50, 3))
     together = model.predict(rows)
     assert_allclose([model.predict(rows[[i]])[0] for i in range(len(rows))], together, rtol=1e-9)
@@ -245,7 +220,7 @@ def test_rows_beside_a_row_do_not_matter(name):
 @pytest.mark.parametrize("name", plain_models())
 def test_plain_models_do_not_depend_on_the_targets_unit(name):
     """Among them those that are averaged by default."""
-    model, y = plain_models()[name], known(name)[:N_LABELED]
+    model, y = plain_models()[name], Y[:N_LABELED]
     quick = {
         "n_epochs": 2,
         "estimator": ExtraTrees(10, random_state=0),
@@ -259,7 +234,7 @@ def test_plain_models_do_not_depend_on_the_targets_unit(name):
 
 @pytest.mark.parametrize("kind", [ExtraTrees, RandomForest])
 def test_forests_are_scikit_learns(kind):
-    y = known("")[:N_LABELED]
+    y = Y[:N_LABELED]
     ours, theirs = (one(10, random_state=0).fit(X[:N_LABELED], y) for one in (kind, kind.__mro__[2]))
     assert_array_equal(ours.predict(X), theirs.predict(X))
 
@@ -267,16 +242,14 @@ def test_forests_are_scikit_learns(kind):
 # Parameters
 
 WRONG = [
-    None, True, -1, 0, 1, 2, 10**400, -(10**400), 0.5, 1.5, np.nan, np.inf, -np.inf, 1e300, -1e-300, 1 + 1j,
-    Fraction(1, 3), np.float32(0.25), np.int8(3), "nonsense", "100", "", b"minmax", (), (0,), (1.5,), [4, 4],
-    [], {}, {3: 4}, object(), int, nn.Linear, nn.Identity(), np.array([0.1, 0.2]),
-    np.array(["alternate"]), np.array(3), np.random.default_rng(0), pd.Series([1]), DATES,
-    lambda *_: None, lambda *_: 1.0, lambda *_: np.arange(3), iter([]), pd.NA, pd.NaT, Ridge, Ridge(),
+    None, True, -1, 0, 2, 10**400, 0.5, np.nan, np.inf, 1e300, -1e-300, 1 + 1j, Fraction(1, 3),
+    np.float32(0.25), "nonsense", "", b"minmax", (), (0,), [4, 4], {3: 4}, object(), int, nn.Identity(),
+    np.array([0.1, 0.2]), np.array(["alternate"]), DATES, lambda *_: None, lambda *_: np.arange(3), pd.NA,
+    Ridge, Ridge(),
 ]  # fmt: skip
 PARAMETERS = [
     (name, parameter)
-    for name in ESTIMATORS
-    if name not in ("trees on pairs", "intervals of DML-S2R")
+    for name in ("DML-S2R", "COREG", "MSSR", "MLP", "pairs", "average", "intervals")
     for parameter in ESTIMATORS[name].get_params(deep=False)
 ]
 
@@ -296,7 +269,7 @@ def test_a_wrong_parameter_is_named(name, parameter):
             continue
         model = make(name).set_params(**{parameter: value})
         try:
-            estimates = model.fit(X, known(name)).predict(X)
+            estimates = model.fit(X, Y).predict(X)
         except ValueError as error:
             n_refused += 1
             assert parameter in str(error), value  # noqa: PT017
@@ -327,34 +300,32 @@ class TestFunctionsOfOnesOwn:
             ValueError,
             match=r"^miner must return two tensors of integers of shape \(15, 5\), rows from 0 to 4",
         ):
-            make("DML-S2R", miner=lambda *_: returned, n_networks=n_networks).fit(X, known("DML-S2R"))
+            make("DML-S2R", miner=lambda *_: returned, n_networks=n_networks).fit(X, Y)
 
     @pytest.mark.parametrize("kind", [np.asarray, lambda rows: rows.int()])
     def test_a_miner_may_return_other_integers(self, kind):
         def miner(*arguments):
             return tuple(map(kind, mine(*arguments)))
 
-        found, expected = (
-            make("DML-S2R", miner=one).fit(X, known("DML-S2R")).predict(X) for one in (miner, mine)
-        )
+        found, expected = (make("DML-S2R", miner=one).fit(X, Y).predict(X) for one in (miner, mine))
         assert_array_equal(found, expected)
 
     @pytest.mark.parametrize("returned", [None, 3, [], [[]], ["pairwise", 3], np.arange(3), "pairwise"])
     def test_a_schedule_that_returns_no_steps(self, returned):
         with pytest.raises(ValueError, match=r"^schedule must give one or more of 'pairwise', 'metric'"):
-            make("DML-S2R", schedule=lambda n_epochs: returned).fit(X, known("DML-S2R"))
+            make("DML-S2R", schedule=lambda n_epochs: returned).fit(X, Y)
 
     def test_a_batch_of_one_has_no_variance(self):
         encoder = nn.Sequential(nn.Linear(3, 6), nn.BatchNorm1d(6))
         with pytest.raises(ParameterError, match="batch_size must be 2 or more for an encoder"):
-            make("MLP", encoder=encoder, batch_size=1).fit(X, known("MLP"))
-        make("MLP", encoder=encoder, batch_size=2).fit(X, known("MLP"))
+            make("MLP", encoder=encoder, batch_size=1).fit(X, Y)
+        make("MLP", encoder=encoder, batch_size=2).fit(X, Y)
 
     @pytest.mark.parametrize("name", ["MLP", "MSSR"])
     def test_weights_after_the_last_step_are_finite(self, name):
         once = {"n_epochs": 1, "max_steps_per_epoch": 1, "learning_rate": 1e30}
         with pytest.raises(ValueError, match=r"training diverged.*try a learning_rate below 1e"):
-            make(name, **once).fit(X * 1e12, known(name))
+            make(name, **once).fit(X * 1e12, Y)
 
 
 class TestWarmStart:
@@ -376,9 +347,9 @@ class TestWarmStart:
     )
     @pytest.mark.parametrize("warm_start", [False, True])
     def test_after_a_failure(self, change, rows, warm_start):
-        model = make("DML-S2R", warm_start=warm_start).fit(X, known("DML-S2R"))
+        model = make("DML-S2R", warm_start=warm_start).fit(X, Y)
         before, attributes = model.predict(X), set(vars(model))
-        y = known("DML-S2R")
+        y = Y.copy()
         if not change:
             y[0] = np.inf  # after the columns have been counted
         with pytest.raises((ValueError, RuntimeError)):
@@ -392,18 +363,18 @@ class TestWarmStart:
 
 
 @pytest.mark.slow
-@every
+@pytest.mark.parametrize("name", ["DML-S2R", "MSSR"])
 def test_memory_is_flat_over_fits(name):
     model = make(name)
     for _ in range(3):
-        model.fit(X, known(name)).predict(X)
+        model.fit(X, Y).predict(X)
     gc.collect()
     tracemalloc.start()
     try:
         sizes = []
         for _ in range(3):
             for _ in range(12):
-                model.fit(X, known(name)).predict(X)
+                model.fit(X, Y).predict(X)
             gc.collect()
             sizes.append(tracemalloc.get_traced_memory()[0])
     finally:
@@ -411,7 +382,27 @@ def test_memory_is_flat_over_fits(name):
     assert sizes[2] - sizes[1] < 12 * 1000  # bytes
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [DMLS2RRegressor, COREGRegressor])
-def test_scikit_learn_conventions_with_default_parameters(kind):
-    check_estimator(kind(), on_skip=None)
+# Fifty larger steps are enough for the check that training helps.
+TRAINED = {"n_epochs": 5, "max_steps_per_epoch": 10, "learning_rate": 0.01}
+
+
+@parametrize_with_checks(
+    [
+        DMLS2RRegressor(**TRAINED),
+        DMLS2RRegressor(**TRAINED, metric_loss=null_loss, miner=mine_swapped),
+        COREGRegressor(),
+        MSSRRegressor(**TRAINED),
+        MLPRegressor(**TRAINED),
+        PairwiseDifferenceRegressor(LinearRegression()),
+        AveragedRegressor([LinearRegression(), Ridge()]),
+        ConformalRegressor(LinearRegression()),
+        ConformalRegressor(ExtraTreesRegressor(2), normalizer="spread", random_state=0),
+    ],
+    expected_failed_checks=lambda model: (
+        {"check_estimators_nan_inf": "trees take gaps, and so does a regressor around them"}
+        if isinstance(getattr(model, "estimator", None), ExtraTreesRegressor)
+        else {}
+    ),
+)
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)

@@ -1,13 +1,16 @@
 """Algorithm 1 against hand-picked sets and against its while loops, with ties everywhere."""
 
 import naive
+import numpy as np
 import pytest
 import torch
+from naive import make_network
 
-from dmls2r_lite.foundation.scores import mine_by_chunks, mine_from_scores
-from dmls2r_lite.miner import mine_positives_negatives
+from dmls2r_lite.foundation.scores import mine_from_scores
+from dmls2r_lite.miner import mine, mine_positives_negatives
 
 MODES = ["absolute", "signed"]
+N, M = 7, 12
 
 
 def lists(mined):
@@ -141,8 +144,40 @@ def test_shapes_that_do_not_fit():
         mine_from_scores(torch.zeros(2, 1), torch.zeros(3, 4), 1)
 
 
-@pytest.mark.parametrize("n_columns", [0, 2, 4])
-def test_chunks_with_fewer_or_more_columns_than_there_are(n_columns):
-    chunks = [torch.zeros(2, 1)] * n_columns
-    with pytest.raises(ValueError, match=f"chunks must have 3 columns in all, got {n_columns}"):
-        mine_by_chunks(chunks, 3, 1)
+@pytest.fixture
+def samples():
+    """Anchors, and unlabeled samples."""
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(n, 3, generator=generator, dtype=torch.float64) for n in (N, M)]
+
+
+@pytest.mark.parametrize("max_pairs", [1, 10, 77, 10**6])  # a row has 12 pairs
+@pytest.mark.parametrize(
+    ("head", "n_targets", "mode"),
+    [("linear", None, "absolute"), ("linear", None, "signed"), ("MLP", None, "absolute"),
+     ("MLP", None, "signed"), ("linear", 2, "absolute"), ("MLP", 2, "absolute")],
+)  # fmt: skip
+@pytest.mark.parametrize("seed", range(2))
+def test_mine_equals_loop_in_so_many_pairs(head, n_targets, mode, max_pairs, seed, samples, tmp_path):
+    x, u = samples
+    network, sizes = make_network(head=head, n_targets=n_targets, max_pairs=max_pairs, seed=seed), []
+    expected = naive.mine(naive.difference_matrix(naive.pair_function(network), x, u), 3, mode)
+    whole = network.compare_codes
+
+    def spy(z_a, z_b):
+        sizes.append(len(z_a) * len(z_b))
+        return whole(z_a, z_b)
+
+    network.compare_codes = spy
+    assert lists(mine(network, x, u, 3, mode)) == expected
+    assert max(sizes, default=0) <= max(max_pairs, N)  # one unlabeled sample with all anchors at the least
+    assert sum(sizes) == (0 if head == "linear" and not n_targets else N * M)
+    assert all(parameter.grad is None for parameter in network.parameters())
+    np.save(tmp_path / "u.npy", u.numpy())
+    mapped = torch.from_numpy(np.load(tmp_path / "u.npy", mmap_mode="c"))
+    assert lists(mine(network, x, mapped, 3, mode)) == expected
+
+
+def test_signed_mining_of_vectors_is_refused(samples):
+    with pytest.raises(ValueError, match="mode must be 'absolute' for vector targets, got 'signed'"):
+        mine(make_network(n_targets=2), *samples, 3, "signed")

@@ -15,6 +15,7 @@ import nbformat
 import pandas as pd
 import pytest
 import readme_rows
+import torch
 import yaml
 
 from dmls2r_lite.command.pages import key_figure
@@ -68,7 +69,7 @@ def test_imports_are_declared():
     """pyproject.toml names whatever the package imports, even where another requirement brings it."""
     extras = {
         "course.py": "course",
-        "submission.py": "course",
+        "grading.py": "course",
         "controls.py": "lab",
     }  # whose imports only an extra brings
     providers = metadata.packages_distributions()
@@ -284,12 +285,16 @@ def test_code_in_texts_runs(tmp_path, monkeypatch):
     names: dict = {}
     both = "".join((ROOT / "docs" / name).read_text() for name in ("own_code.md", "scale.md"))
     blocks = re.findall(r"```python\n(.+?)```", both, flags=re.S)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     for code in blocks:
         exec(code, names)
     assert names["model"].predict(names["X_new"]).shape == names["y_new"].shape
     assert (names["model"].n_labeled_, names["model"].n_unlabeled_) == (30, 270)
     assert names["search"].best_params_["k"] in (3, 5)
+    holding = names["stacked"].named_estimators_["DML-S2R"].estimator_
+    assert (holding.n_labeled_, holding.n_unlabeled_) == (30, 270)
+    exported = torch.export.load("model.pt2").module()(names["rows"])
+    assert exported.tolist() == pytest.approx(names["model"].predict(names["X_new"]).tolist(), rel=1e-9)
     truth = names["u"].sum(dim=1)
     assert (names["estimates"] - truth).abs().mean() < (truth - truth.median()).abs().mean() / 2
     assert len(read_trials(tmp_path / "results")) == 4

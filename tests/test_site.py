@@ -8,18 +8,17 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
 import yaml
-from browsers import AXE, open_browser
+from browsers import follow_links, open_browser, violations
 from bs4 import BeautifulSoup
 from notebook_runs import PATHS
 from playwright.sync_api import expect
 
 ROOT = Path(__file__).parents[1]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
 
 
 @pytest.fixture(scope="module")
@@ -45,17 +44,7 @@ def test_everything_is_there(site):
 
 
 def test_no_dead_link_inside(pages):
-    ids = {path: {tag["id"] for tag in page.find_all(id=True)} for path, page in pages.items()}
-    n_links, dead = 0, set()
-    for path, page in pages.items():
-        for link in page.find_all("a", href=True):
-            file, _, anchor = unquote(link["href"]).partition("#")
-            if re.match(r"[a-z]+:", file) or link["href"] == "#":
-                continue
-            target = (path.parent / file).resolve() if file else path
-            n_links += 1
-            if not target.exists() or (anchor and target in ids and anchor not in ids[target]):
-                dead.add((path.name, link["href"]))
+    n_links, dead = follow_links(pages)
     assert dead == set()
     assert n_links > 5000  # notebooks, exercises, glossary, guides and modules
 
@@ -117,9 +106,7 @@ def test_search_and_accessibility(site):
         for scheme in ("light", "dark"):
             page = browser.new_page(color_scheme=scheme, reduced_motion="reduce")  # no color on its way
             page.goto(f"{address}/index.html")
-            page.evaluate(AXE)
-            violations = page.evaluate("axe.run()")["violations"]
-            assert [(rule["id"], rule["nodes"][0]["html"]) for rule in violations] == [], scheme
+            assert violations(page) == [], scheme
 
 
 def test_workflow_publishes_what_make_site_builds():

@@ -53,7 +53,7 @@ def datasets(context: click.Context) -> None:
     """List the datasets that have a name, and whether their files are here."""
     from ..data import uci
     from ..data.catalog import DATASETS
-    from .pages import align
+    from .tables import align
 
     if context.invoked_subcommand:
         return
@@ -315,8 +315,8 @@ def _plan(
     from ..data.reading import table_name
     from ..foundation.parameters import did_you_mean, shown
     from ..teaching.notebook import check_parameters
-    from .pages import align
     from .runner import Job
+    from .tables import align
 
     for dataset in datasets:
         if dataset not in DATASETS and not is_path(dataset):

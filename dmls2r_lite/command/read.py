@@ -65,7 +65,7 @@ def report(
     from ..data.noticing import find_notices, shorten
     from ..data.preparing import describe_columns
     from ..data.reading import read
-    from .pages import align
+    from .tables import align
 
     reading = read(path, drop_columns, column_types=column_types or None, missing_values=missing_values)
     table = mark_missing(reading, missing_values, must_occur=True)

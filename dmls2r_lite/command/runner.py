@@ -26,9 +26,7 @@ from papermill import PapermillExecutionError, execute_notebook
 from papermill.iorw import local_file_io_cwd
 
 from ..foundation.files import leftovers, replacing, write_whole
-from .findings import unit_of
 from .pages import (
-    align,
     collect_results,
     format_results,
     is_ours,
@@ -38,7 +36,7 @@ from .pages import (
     recommend,
     to_html,
 )
-from .rendering import settle_links
+from .tables import align
 
 PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "dmls2r-lite")
 NO_START = "Kernel died before replying to kernel_info"
@@ -306,8 +304,7 @@ def _write_notebook(job: Job, folder: Path, executed: Executed) -> dict[str, Any
     if not path.exists():
         _keep_foreign(html)
     course = [path.stem for path in sorted(job.notebook.parent.glob("[0-9][0-9]_*.ipynb"))]
-    page = to_html(nb, name, course, _about(job), job.note, unit_of(job.target))
-    write_whole(html, settle_links(page, set()))
+    write_whole(html, to_html(nb, name, course, _about(job), job.note))
     moved_to = _move_aside(path) if is_edited(path) else None
     nb.metadata["dmls2r_lite"] = {"digest": _digest_outputs(nb)}
     nb.metadata["papermill"]["output_path"] = str(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import warnings
@@ -16,13 +15,12 @@ import pandas as pd
 from pandas.api import types
 
 from ..foundation.parameters import check_rules, did_you_mean
-from .catalog import DATASETS, SENTINEL
+from .catalog import DATASETS
 from .noticing import Notice, enumerate_names, find_notices, shorten
 from .preparing import describe_columns
-from .reading import Reading, expand_columns, read, read_table, table_name
+from .reading import Reading, check_column, expand_columns, read, read_table, table_name
 
 MIN_LABELS = 5  # below, there is nothing to estimate an error from
-MAX_LISTED = 50  # columns in a message
 
 
 @dataclass(frozen=True)
@@ -90,10 +88,11 @@ class Dataset:
         known = self.target.notna()
         if known.all():
             return self
-        features, target = self.features[known], self.target[known]
-        groups = None if self.groups is None else self.groups[known]
+        target, groups = self.target[known], None if self.groups is None else self.groups[known]
         n_unlabeled = _usual_n_unlabeled(target)
-        return replace(self, features=features, target=target, n_unlabeled=n_unlabeled, groups=groups)
+        return replace(
+            self, features=self.features[known], target=target, n_unlabeled=n_unlabeled, groups=groups
+        )
 
 
 def load_dataset(
@@ -147,51 +146,49 @@ def load_dataset(
         If a file is missing, may not be read or cannot be downloaded.
     """
     check_rules({"missing": missing})
-    known = DATASETS.get(str(name))
+    known, how_to_read = (
+        DATASETS.get(str(name)),
+        {"column_types": column_types, "missing_values": missing_values},
+    )
+    if known is None and is_path(name):
+        return _load_file(Path(name), drop_columns, target, how_to_read)
     if known is None:
-        if not is_path(name):
-            raise ValueError(
-                f"dataset must be one of {', '.join(DATASETS)} or the path of a file, got {shorten(name)!r}"
-                f"{did_you_mean(name, DATASETS)}"
-            )
-        return _load_file(Path(name), drop_columns, target, column_types, missing_values)
-    for parameter, value in {"column_types": column_types, "missing_values": missing_values}.items():
+        raise ValueError(
+            f"dataset must be one of {', '.join(DATASETS)} or the path of a file, got {shorten(name)!r}"
+            f"{did_you_mean(name, DATASETS)}"
+        )
+    for parameter, value in how_to_read.items():
         if value:
             raise ValueError(f"{parameter} must be left out for {name}, which is no file; got {value!r}")
-    table = known.load(data_dir)
+    table, note = known.load(data_dir), known.note
     target = target or known.target
     check_column("target", target, str(name), table)
-    note = known.note
-    if name == "air_quality" and missing == "drop":
-        table = table.mask(table == SENTINEL)
-        note += " It is read as missing here, and filled in by the split."
-    elif name == "air_quality":
-        note += " Here it is kept as a number, in features and target, as the paper's Table 4 seems to."
+    if known.missing:
+        table = table.mask(table == -200) if missing == "drop" else table
+        note += f" {known.missing[missing]}"
     unit = known.unit if target == known.target else known.units.get(target, _own_unit(target))
     y = table.pop(target)
-    features = _drop_columns(str(name), table, drop_columns)
-    described = describe_columns(features)
-    return Dataset(str(name), features, y, unit, known.source, note, known.n_unlabeled, described)
+    left_out = expand_columns(str(name), drop_columns, list(map(str, table)))
+    if len(left_out) == table.shape[1]:
+        raise ValueError("drop_columns must leave at least one column, got all of them")
+    table = table.drop(columns=left_out)
+    described = describe_columns(table)
+    return Dataset(str(name), table, y, unit, known.source, note, known.n_unlabeled, described)
 
 
 def is_path(name: str | Path) -> bool:
     """Whether a name that is not a dataset's is meant as a path."""
-    return (
-        isinstance(name, Path) or bool(re.search(r"[./\\]", name)) or os.path.exists(name)
-    )  # which long names do not trouble
+    # of long names os.path.exists makes no trouble
+    return isinstance(name, Path) or bool(re.search(r"[./\\]", name)) or os.path.exists(name)
 
 
 def _load_file(
-    path: Path,
-    drop_columns: str | Sequence[str],
-    target: str | None,
-    column_types: str | Mapping[str, str] | None,
-    missing_values: str,
+    path: Path, drop_columns: str | Sequence[str], target: str | None, how_to_read: dict[str, Any]
 ) -> Dataset:
     if not target:
         names = ", ".join(map(shorten, read_table(path).columns))
         raise ValueError(f"target must name a column of {path.name} ({names}), got nothing")
-    reading = read(path, drop_columns, column_types=column_types, missing_values=missing_values)
+    reading, missing_values = read(path, drop_columns, **how_to_read), how_to_read["missing_values"]
     table = mark_missing(reading, missing_values, must_occur=True)
     if target in reading.cells and target not in table:
         raise ValueError(f"drop_columns must not name the target, got {target}")
@@ -206,24 +203,16 @@ def _load_file(
             f"{path.name} must have a column that can be used besides the target, "
             f"got {'; '.join(told) or 'none'}"
         )
-    notices = tuple(find_notices(table, y, described))
-    parts = {"How the file was read": tell_reading(reading), "What was done to columns": told}
-    if doubts := [*itertools.chain(*parts.values()), *(notice.text for notice in notices)]:
+    guessed, notices = tell_reading(reading), tuple(find_notices(table, y, described))
+    if doubts := [*guessed, *told, *(notice.text for notice in notices)]:
         warnings.warn(f"{path.name}: " + "; ".join(doubts), stacklevel=3)
-    note = [f"{len(y)} rows, {int(y.isna().sum())} of them without a target."]
-    note += [f"{heading}: {'; '.join(texts)}." for heading, texts in parts.items() if texts]
+    note = f"{len(y)} rows, {int(y.isna().sum())} of them without a target."
+    note += f" How the file was read: {'; '.join(guessed)}." if guessed else ""
+    note += f" What was done to columns: {'; '.join(told)}." if told else ""
+    name, unit, n_unlabeled = table_name(path), _own_unit(target), _usual_n_unlabeled(y)
+    features = table.drop(columns=left_out)
     return Dataset(
-        table_name(path),
-        table.drop(columns=left_out),
-        y,
-        _own_unit(target),
-        path.name,
-        " ".join(note),
-        _usual_n_unlabeled(y),
-        described,
-        notices,
-        reading,
-        missing_values,
+        name, features, y, unit, path.name, note, n_unlabeled, described, notices, reading, missing_values
     )
 
 
@@ -246,40 +235,37 @@ def mark_missing(reading: Reading, missing_values: str, must_occur: bool = False
     """
     table = reading.table.copy()
     for value in filter(None, map(str.strip, missing_values.split(","))):
-        found = {column: _equals(table[column], value) for column in table}
-        is_there = any(is_it.any() for is_it in found.values())
-        if must_occur and not is_there and not (reading.cells.astype(str) == value).any(axis=None):
+        number = float(pd.to_numeric(value, errors="coerce"))
+        date = pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
+        is_there = (reading.cells.astype(str) == value).any(axis=None)
+        for name in map(str, table):
+            column = table[name]
+            if types.is_float_dtype(column):
+                is_it = np.isclose(column, number, rtol=1e-12, atol=0)
+            else:
+                is_it = (column == date).to_numpy() & types.is_datetime64_any_dtype(column)
+            table[name] = column.mask(is_it)
+            is_there |= is_it.any()
+        if must_occur and not is_there:
             raise ValueError(f"missing_values must occur in the file, got {value}, which does not")
-        table = table.assign(**{str(c): table[c].mask(is_it) for c, is_it in found.items() if is_it.any()})
     return table
-
-
-def _equals(column: pd.Series, value: str) -> pd.Series:
-    if types.is_datetime64_any_dtype(column):
-        return column == pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
-    number = float(pd.to_numeric(value, errors="coerce")) if types.is_float_dtype(column) else np.nan
-    is_it = np.isclose(column, number, rtol=1e-12, atol=0) if np.isfinite(number) else False
-    return pd.Series(is_it, index=column.index)
 
 
 def _check_numbers(y: pd.Series, name: str) -> None:
     """Raise ValueError unless a target holds different numbers."""
+    n_known = int(y.notna().sum())
     if not types.is_float_dtype(y):
         values = ", ".join(map(shorten, y.dropna().unique()[:3]))
-        raise ValueError(
-            f"target must name a column of numbers, but {shorten(y.name)} of {name} holds {values}"
-        )
-    n_known = int(y.notna().sum())
-    if n_known < 2:
-        raise ValueError(
-            f"target must have a value in {MIN_LABELS} rows or more, but {shorten(y.name)} has {n_known}; "
-            "dmls2r choose says which rows to label"
-        )
-    if y.min() == y.max():
-        raise ValueError(
-            f"target must have different values, but {shorten(y.name)} is {y.dropna().iloc[0]:g} in all "
-            f"{n_known} rows that have one"
-        )
+        what = f"name a column of numbers, but {shorten(y.name)} of {name} holds {values}"
+    elif n_known < 2:
+        what = f"have a value in {MIN_LABELS} rows or more, but {shorten(y.name)} has {n_known}; "
+        what += "dmls2r choose says which rows to label"
+    elif y.min() == y.max():
+        what = f"have different values, but {shorten(y.name)} is {y.min():g} in all {n_known} rows that "
+        what += "have one"
+    else:
+        return
+    raise ValueError(f"target must {what}")
 
 
 def tell_reading(reading: Reading) -> list[str]:
@@ -300,14 +286,16 @@ def same_types(reading: Reading, columns: Iterable[object]) -> dict[str, str]:
 
 def tell_columns(described: pd.DataFrame) -> list[str]:
     """What is done to columns that are not just kept, in sentences."""
-    told = {}
-    for column, row in described.iterrows():
-        parts = [row["treatment"]] if re.search("left out|missing", row["treatment"]) else []
-        told[column] = ", ".join(parts + ([row["warning"]] if row["warning"] else []))
-    return _gather((column, text) for column, text in told.items() if text)
+    told = []
+    for column, treatment, warning in zip(
+        described.index, described["treatment"], described["warning"], strict=True
+    ):
+        parts = [treatment] if re.search("left out|missing", treatment) else []
+        told.append((column, ", ".join([*parts, *filter(None, [warning])])))
+    return _gather((column, text) for column, text in told if text)
 
 
-def _gather(told: Iterable[tuple[Any, str]]) -> list[str]:
+def _gather(told: Iterable[tuple[object, str]]) -> list[str]:
     """The same sentence on many columns as one."""
     columns: dict[str, list[object]] = {}
     for column, text in told:
@@ -317,30 +305,10 @@ def _gather(told: Iterable[tuple[Any, str]]) -> list[str]:
 
 def _own_unit(target: str) -> str:
     """What to call the unit of a column that nobody has told us."""
-    if len(target) > 12 or "$" in target:  # matplotlib takes what stands between two $ for mathematics
-        return "units of the target"
-    return f"units of {target}"
+    # matplotlib takes what stands between two $ for mathematics
+    return "units of the target" if len(target) > 12 or "$" in target else f"units of {target}"
 
 
 def _usual_n_unlabeled(target: pd.Series) -> int:
     """All without a target, but not more than the paper has at most; else two fifths, as for Boston."""
-    n_empty = int(target.isna().sum())
-    return min(n_empty, 1000) if n_empty else max(1, min(2 * len(target) // 5, 1000))
-
-
-def check_column(parameter: str, column: str, name: str, columns: Iterable[object]) -> None:
-    """Raise ValueError if a table of that name has no such column."""
-    columns = list(map(str, columns))
-    if column not in columns:
-        listed = ", ".join(map(shorten, columns[:MAX_LISTED])) + ", ..." * (len(columns) > MAX_LISTED)
-        raise ValueError(
-            f"{parameter} must name a column of {name} ({listed}), got {column!r}"
-            f"{did_you_mean(column, columns)}"
-        )
-
-
-def _drop_columns(name: str, features: pd.DataFrame, drop_columns: str | Sequence[str]) -> pd.DataFrame:
-    left_out = expand_columns(name, drop_columns, list(map(str, features)))
-    if len(left_out) == features.shape[1]:
-        raise ValueError("drop_columns must leave at least one column, got all of them")
-    return features.drop(columns=left_out)
+    return min(int(target.isna().sum()) or max(1, 2 * len(target) // 5), 1000)

@@ -9,12 +9,12 @@ import pandas as pd
 
 _MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _CLOCK = r"([T ]\d{1,2}[:.]\d{2}\S*( ?[ap]m)?)?"
-_DATE = re.compile(
+DATE = re.compile(
     rf"(\d{{4}}-\d{{2}}|\d{{4}}([-/.])\d{{1,2}}\2\d{{1,2}}|\d{{1,2}}([-/.])\d{{1,2}}\3(\d{{4}}|\d{{2}})"
     rf"|\d{{1,2}}([-/. ]){_MONTH}\5(\d{{4}}|\d{{2}})|{_MONTH} \d{{1,2}},? \d{{4}}){_CLOCK}",
     re.IGNORECASE | re.ASCII,
 )
-_TIME = re.compile(r"(\d{1,3}):[0-5]\d(:[0-5]\d)?( ?[ap]m)?", re.IGNORECASE | re.ASCII)
+TIME = re.compile(r"(\d{1,3}):[0-5]\d(:[0-5]\d)?( ?[ap]m)?", re.IGNORECASE | re.ASCII)
 _ZONE = re.compile(r":\d{2}\S*(?:Z|[+-]\d{2}:?\d{2})$")
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 DAY_FIRST, MONTH_FIRST = (
@@ -30,16 +30,6 @@ NAMED_MONTH = [
 ]
 
 
-def are_dates(texts: Sequence[str]) -> bool:
-    """Whether all texts are written like dates."""
-    return all(map(_DATE.fullmatch, texts))
-
-
-def are_times(texts: Sequence[str]) -> bool:
-    """Whether all texts are written like times of day or durations."""
-    return all(map(_TIME.fullmatch, texts))
-
-
 def are_seasons(texts: Iterable[str]) -> bool:
     """Whether all texts are like 2005-06, two years in a row, so that the last part is hardly a month."""
     pairs = [re.fullmatch(r"(\d{4})-(\d\d)", text, re.ASCII) for text in texts]
@@ -52,16 +42,21 @@ def without_zone(dates: pd.Series) -> pd.Series:
 
 
 def parse_dates(texts: pd.Series, formats: Sequence[str]) -> pd.Series | None:
-    """Dates without a time zone, by the first format that fits them all; none where only some have a zone."""
+    """Dates without a time zone, by the first format that fits them all; None if there is no such format.
+
+    Raises
+    ------
+    ValueError
+        If only some have a time zone.
+    """
     has_zone = texts.str.contains(_ZONE)
     if has_zone.any() and not has_zone.all():
-        return None
+        raise ValueError("must hold dates that all have a time zone, or none of them")
     for date_format in formats:
         try:
-            dates = pd.to_datetime(texts, format=date_format, utc=bool(has_zone.any()))
+            return without_zone(pd.to_datetime(texts, format=date_format, utc=bool(has_zone.any())))
         except ValueError:
             continue
-        return dates.dt.tz_localize(None) if has_zone.any() else dates
     return None
 
 
@@ -82,14 +77,13 @@ def read_dates(texts: pd.Series) -> dict[str, pd.Series]:
     ValueError
         If no order suits all of them; without name and place of the column.
     """
-    found = {"year first": parse_dates(texts, ["ISO8601"]), "month by name": parse_dates(texts, NAMED_MONTH)}
-    if all(dates is None for dates in found.values()):
-        found = {"day first": parse_dates(texts, DAY_FIRST), "month first": parse_dates(texts, MONTH_FIRST)}
-    known = {order: dates for order, dates in found.items() if dates is not None}
-    if known:
-        return known
-    if texts.str.contains(_ZONE).any() and not texts.str.contains(_ZONE).all():
-        raise ValueError("must hold dates that all have a time zone, or none of them")
+    for orders in (
+        {"year first": ["ISO8601"], "month by name": NAMED_MONTH},
+        {"day first": DAY_FIRST, "month first": MONTH_FIRST},
+    ):
+        found = {order: parse_dates(texts, formats) for order, formats in orders.items()}
+        if known := {order: dates for order, dates in found.items() if dates is not None}:
+            return known
     raise ValueError("must hold dates in one order, with years of four digits")
 
 

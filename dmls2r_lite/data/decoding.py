@@ -9,28 +9,14 @@ from pathlib import Path
 
 from charset_normalizer import from_bytes
 
-_BOMS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it starts with
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
+_BOMS = {  # the mark of UTF-32 starts with that of UTF-16
+    "utf-8-sig": (codecs.BOM_UTF8,),
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
 }
-_LEGACY = {  # the likeliest first
-    "cp1252": "Windows Western",
-    "cp1251": "Windows Cyrillic",
-    "koi8_r": "KOI8 Cyrillic",
-    "cp866": "DOS Cyrillic",
-    "cp850": "DOS Western",
-    "cp1250": "Windows Central European",
-    "cp1253": "Windows Greek",
-    "gb18030": "Chinese",
-    "big5": "Chinese (Big5)",
-    "cp932": "Japanese",
-    "cp949": "Korean",
-}
-_SYMBOLS = "°µ²³¹€£$–—“”‘’„«»№±×·§…®©™½¼¾‰º¡¿¥"
+_WESTERN = ("cp1252", "cp1251", "koi8_r", "cp866", "cp850", "cp1250", "cp1253")  # the likeliest first
 _EAST_ASIAN = ("gb18030", "big5", "cp932", "cp949")
+_SYMBOLS = "°µ²³¹€£$–—“”‘’„«»№±×·§…®©™½¼¾‰º¡¿¥"
 _EAST_ASIAN_SCRIPTS = {"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL"}
 
 
@@ -42,36 +28,31 @@ def decode(path: Path, content: bytes) -> tuple[str, tuple[str, ...]]:
     ValueError
         If it is no text, UTF-8 or UTF-16 that is damaged, or in no encoding that makes sense.
     """
-    encoding = next((name for bom, name in _BOMS.items() if content.startswith(bom)), "utf-8")
+    encoding = next((name for name, marks in _BOMS.items() if content.startswith(marks)), "utf-8")
     if encoding in ("utf-8", "utf-8-sig") and b"\0" in content:
         raise ValueError(f"{path} is not what its name says: it is not text")
     try:
         return content.decode(encoding), ()
     except UnicodeDecodeError as error:
-        if encoding != "utf-8" or _is_mostly_utf8(content):
+        text = content.decode("utf-8", errors="replace")
+        is_utf8 = sum(char > "\x7f" for char in text) > 3 * text.count("\ufffd")
+        if encoding != "utf-8" or is_utf8:
             raise ValueError(f"{path} is damaged or cut off at byte {error.start}: {error.reason}") from error
     legacy = _guess(content)
     if legacy is None:
         raise ValueError(f"{path} is in no encoding that is known here: save it as UTF-8")
     text = content.decode(legacy)
     example = re.search(r"[^\s,;|\"]*[^\x00-\x7f][^\s,;|\"]*", text)
-    name = _LEGACY.get(legacy, "a guess")
     return text, (
-        f"the file is not in UTF-8 and was read as {name} ({legacy}), as in {example and example[0][:30]!r}; "
+        f"the file is not in UTF-8 and was read as {legacy}, as in {example and example[0][:30]!r}; "
         "if texts look wrong, save it as UTF-8",
     )
-
-
-def _is_mostly_utf8(content: bytes) -> bool:
-    text = content.decode("utf-8", errors="replace")
-    n_bad = text.count("\ufffd")
-    return sum(char > "\x7f" for char in text) > 3 * n_bad
 
 
 def _guess(content: bytes) -> str | None:
     """The encoding under which all words look like words, or charset-normalizer's guess."""
     fitting = {}
-    for encoding in _LEGACY:
+    for encoding in _WESTERN + _EAST_ASIAN:
         try:
             text = content.decode(encoding)
         except UnicodeDecodeError:

@@ -6,9 +6,10 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,28 +21,29 @@ _CHUNK = 2**15  # rows
 
 
 @dataclass(frozen=True)
-class Cells:
+class Source:
     """What is written in a file.
 
     Attributes
     ----------
-    frame : pandas.DataFrame
-        A column of texts for each column of the file, and a row for each of its rows.
+    cells : pandas.DataFrame
+        All rows and columns of the file, as they are written there.
     lines : list of int
-        The line, from 1, in which each row starts.
+        The line of the file, from 1, in which each row of `cells` starts; of files without lines the row.
     separator : str
+        Between columns; a comma for files that are no text.
     assumed : tuple of str
         What was assumed of the file as a whole.
     """
 
-    frame: pd.DataFrame
+    cells: pd.DataFrame
     lines: list[int]
     separator: str
-    assumed: tuple[str, ...] = ()
+    assumed: tuple[str, ...]
 
 
-def parse(path: Path, text: str) -> Cells:
-    """The cells of a text.
+def parse(path: Path, text: str, assumed: tuple[str, ...] = ()) -> Source:
+    """The cells of a text, and what was assumed of it, besides what is given.
 
     Raises
     ------
@@ -49,34 +51,27 @@ def parse(path: Path, text: str) -> Cells:
         If columns have no name or the same one, rows have more or fewer cells than there are names, or
         what separates them cannot be told.
     """
-    n_skipped, separator, assumed = _find_start(text)
-    lines = _lines(text, n_skipped)
-    head = list(itertools.islice(lines, 500))
+    n_skipped, separator, said = _find_start(text)
+    head = list(itertools.islice(_lines(text, n_skipped), 500))
     if not any(line.strip() for line in head):
         raise ValueError(f"{path} cannot be read as a table: it is empty")
     quote = "'" if re.match(r"\s*'([^']|'')*'\s*([,;\t|]|$)", next(filter(str.strip, head))) else '"'
-    if separator is None:
+    if not separator:
         separator = _find_separator(path, head, quote)
-        if separator == " ":
-            assumed.append("columns are separated by spaces")
+        said += "columns are separated by spaces" * (separator == " ")
     rows = _rows(path, text, n_skipped, separator, quote)
     _, header = next(rows, (0, []))
     names = [name.strip() for name in header]
     names[0] = re.sub(r"^#\s*", "", names[0]) or names[0]
     check_names(path, names)
-    frames, starts = [], []
+    frames, starts = [pd.DataFrame(columns=range(len(names)), dtype=str)], []
     while chunk := list(itertools.islice(rows, _CHUNK)):
         starts += [start for start, _ in chunk]
-        columns = zip(*(row for _, row in chunk), strict=True)
-        frames.append(
-            pd.DataFrame({place: pd.Series(column, dtype=str) for place, column in enumerate(columns)})
-        )
-    frame = (
-        pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=range(len(names)), dtype=str)
-    )
+        frames.append(pd.DataFrame([row for _, row in chunk], dtype=str))
+    frame = pd.concat(frames, ignore_index=True)
     frame.columns = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
     check_header(path, frame)
-    return Cells(frame, starts, separator, tuple(assumed))
+    return Source(frame, starts, separator, (*assumed, *filter(None, [said])))
 
 
 def check_names(path: Path, names: Sequence[str]) -> None:
@@ -86,10 +81,8 @@ def check_names(path: Path, names: Sequence[str]) -> None:
     repeated = sorted({name for name in given if given.count(name) > 1})
     values = [float(number) for number in numbers if re.fullmatch(r"\d+(\.\d+)?", number)]
     steps = np.diff(values)
-    is_scale = (
-        len(values) > 2 and steps[0] != 0 and np.allclose(steps, steps[0], rtol=1e-3)
-    )  # years, wavelengths
-    is_scale = is_scale or all(re.fullmatch(r"(19|20)\d\d", number) for number in numbers)
+    are_years = all(re.fullmatch(r"(19|20)\d\d", number) for number in numbers)
+    is_scale = are_years or (len(values) > 2 and steps[0] != 0 and np.allclose(steps, steps[0], rtol=1e-3))
     all_numbers = len(numbers) == len(given) > 0
     if all_numbers or (len(numbers) > len(given) / 2 and (not is_scale or repeated)):
         most = "numbers" if all_numbers else "mostly numbers"
@@ -106,14 +99,13 @@ def check_names(path: Path, names: Sequence[str]) -> None:
 
 def check_header(path: Path, frame: pd.DataFrame) -> None:
     """Raise ValueError if the names are among the values below them, and some are numbers."""
-    numbers = [name for name in map(str, frame) if is_number(name)]
-    texts = [name for name in map(str, frame) if not is_number(name)]
+    names = list(map(str, frame))
+    texts = [name for name in names if not is_number(name)]
     found = [name for name in texts if frame[name].astype(str).str.strip().eq(name).any()]
-    if found and (numbers or (len(found) == len(texts) > 1)):
+    if found and (len(texts) < len(names) or len(found) == len(texts) > 1):
         raise ValueError(
-            f"{path} must have the names of its columns in the first line, but "
-            f"{', '.join(list(map(str, frame))[:5])} look like values: {found[0]!r} occurs again below. "
-            "Write a line of names above it"
+            f"{path} must have the names of its columns in the first line, but {', '.join(names[:5])} "
+            f"look like values: {found[0]!r} occurs again below. Write a line of names above it"
         )
 
 
@@ -121,25 +113,24 @@ def _lines(text: str, n_skipped: int) -> Iterator[str]:
     return itertools.islice(io.StringIO(text, newline=""), n_skipped, None)
 
 
-def _find_start(text: str) -> tuple[int, str | None, list[str]]:
+def _find_start(text: str) -> tuple[int, str, str]:
     """Lines above the names, the separator if one of them names it, and what was assumed."""
-    head = [line.rstrip("\r\n") for line in itertools.islice(io.StringIO(text, newline=""), 1000)]
-    named = re.fullmatch(r'"?sep=(.)"?', head[0], re.IGNORECASE) if head else None
-    if named:
-        return 1, named[1], [f"the first line, {head[0]}, names the separator"]
+    head = [line.rstrip("\r\n") for line in itertools.islice(_lines(text, 0), 1000)]
+    if head and (named := re.fullmatch(r'"?sep=(.)"?', head[0], re.IGNORECASE)):
+        return 1, named[1], f"the first line, {head[0]}, names the separator"
     comments = list(itertools.takewhile(lambda line: line.startswith("#") or not line.strip(), head))
     n_comments = len(comments)
     if not any(comments) or n_comments == len(head):
-        return 0, None, []
+        return 0, "", ""
     last = next(line for line in reversed(comments) if line.strip())
     below, *more = [line for line in head[n_comments:] if line.strip()] or [""]
     alike = any(last.count(separator) == below.count(separator) > 0 for separator in ",;\t|")
     if alike and (_looks_like_values(below) or not (more and _looks_like_values(more[0]))):
         n_comments = head.index(last)
         if not any(head[:n_comments]):
-            return 0, None, ["the names are in the first line, though it starts with #"]
+            return 0, "", "the names are in the first line, though it starts with #"
     lines = f"{n_comments} lines that start" if n_comments > 1 else "the first line, which starts"
-    return n_comments, None, [f"{lines} with # {'are' if n_comments > 1 else 'is'} left out"]
+    return n_comments, "", f"{lines} with # {'are' if n_comments > 1 else 'is'} left out"
 
 
 def _looks_like_values(line: str) -> bool:
@@ -147,11 +138,10 @@ def _looks_like_values(line: str) -> bool:
     return any(re.match(r'"?([+-]?\d|"?$)', cell.strip()) for cell in re.split(r"[,;\t|]", line))
 
 
-def _split(line_or_lines: Sequence[str], separator: str, quote: str) -> list[list[str]]:
-    lines = [line.strip() for line in line_or_lines] if separator == " " else line_or_lines
-    return [
-        row for row in csv.reader(lines, delimiter=separator, quotechar=quote, skipinitialspace=True) if row
-    ]
+def _split(lines: Iterable[str], separator: str, quote: str, strict: bool = False) -> Any:
+    """A reader of the cells of lines."""
+    lines = (line.strip() for line in lines) if separator == " " else lines
+    return csv.reader(lines, delimiter=separator, quotechar=quote, skipinitialspace=True, strict=strict)
 
 
 def _find_separator(path: Path, head: list[str], quote: str) -> str:
@@ -162,7 +152,7 @@ def _find_separator(path: Path, head: list[str], quote: str) -> str:
     cut: dict[str, list[list[str]]] = {}
     for separator in _SEPARATORS:
         try:
-            rows = _split(head, separator, quote)
+            rows = [row for row in _split(head, separator, quote) if row]
         except csv.Error:
             continue
         rows = rows[:-1] if len(rows) > 100 else rows  # the last may be cut off in a quoted cell
@@ -203,10 +193,7 @@ def _rows(
     path: Path, text: str, n_skipped: int, separator: str, quote: str
 ) -> Iterator[tuple[int, list[str]]]:
     """The line in which each row starts, and its cells; first that of the names."""
-    lines = _lines(text, n_skipped)
-    if separator == " ":
-        lines = (line.strip() for line in lines)
-    reader = csv.reader(lines, delimiter=separator, quotechar=quote, skipinitialspace=True, strict=True)
+    reader = _split(_lines(text, n_skipped), separator, quote, strict=True)
     start, n_names, number = n_skipped + 1, 0, 0
     try:
         for row in reader:

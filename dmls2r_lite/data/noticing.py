@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -14,15 +15,9 @@ from scipy.stats import fisher_exact
 MAX_NAMES, MAX_LETTERS = 4, 40  # in a sentence
 MAX_CLASSES = 5  # more different targets than these are taken for numbers
 _CODES = (-9, -200, -999.25, -9999.9, -32768, -32767, 32767, 65535, -(2**31), 2**31 - 1)
-_DATE_CODES = (
-    "1899-12-30",
-    "1899-12-31",
-    "1900-01-01",
-    "1970-01-01",
-    "2099-12-31",
-    "2999-12-31",
-    "9999-12-31",
-)
+_DATE_CODES = ["1899-12-30", "1899-12-31", "1900-01-01", "1970-01-01"]
+_DATE_CODES += ["2099-12-31", "2999-12-31", "9999-12-31"]
+_NINES_OR_POWER = re.compile(r"-?(99+(\.99?)?|10{10,}|1e\+\d+)")
 _SUMMARY = re.compile(
     r"(grand |sub)?(total|sum|summe|gesamt\w*|insgesamt|somme|suma|totale|mean|average|avg|mittel\w*|"
     r"durchschnitt|moyenne|media)s?\W*",
@@ -131,44 +126,29 @@ def find_codes(column: pd.Series) -> dict[str, int]:
     occurs twice and there are ten others. Of dates likewise: 1 January 1900 or 1970, 31 December 9999, ...
     """
     is_date = types.is_datetime64_any_dtype(column)
-    if not is_date and (not types.is_numeric_dtype(column) or types.is_bool_dtype(column)):
+    if not is_date and not types.is_any_real_numeric_dtype(column):
         return {}
     counts = column.dropna().value_counts().sort_index()
-    if len(counts) < 3:
+    low = len(list(itertools.takewhile(_looks_like_code, counts.index)))
+    high = len(counts) - len(list(itertools.takewhile(_looks_like_code, reversed(counts.index))))
+    if low >= high:
         return {}
-    if is_date:
-        names = pd.DatetimeIndex(counts.index).strftime("%Y-%m-%d").tolist()
-        values = counts.index.to_numpy().astype("datetime64[s]").astype(float)
-        candidate = np.isin(names, _DATE_CODES)
-    else:
-        values = counts.index.to_numpy(dtype=float)
-        candidate = _looks_like_code(values)
-        names = [f"{value:.12g}" for value in values] if candidate.any() else []
-    if candidate.all() or not candidate.any():
-        return {}
-    low, high = np.flatnonzero(~candidate)[[0, -1]]
-    rest = values[low : high + 1]
+    values = counts.index.to_numpy().astype("datetime64[s]" if is_date else float).astype(float)
+    rest = values[low:high]
     found = {}
-    for place in [*range(low), *range(high + 1, len(values))]:
+    for place in [*range(low), *range(high, len(values))]:
         gap = max(rest[0] - values[place], values[place] - rest[-1])
         alone = not is_date and values[place] < 0 <= rest[0] and counts.iloc[place] > 1 and len(rest) >= 10
         if len(rest) > 1 and (gap > rest[-1] - rest[0] or alone):
-            found[names[place]] = int(counts.iloc[place])
+            name = f"{counts.index[place]:%Y-%m-%d}" if is_date else f"{values[place]:.12g}"
+            found[name] = int(counts.iloc[place])
     return found
 
 
-def _looks_like_code(values: np.ndarray) -> np.ndarray:
-    size = np.abs(values)
-    found = np.isin(values, _CODES) | (size >= 1e30)
-    with np.errstate(divide="ignore"):
-        power = np.log10(size)
-    found |= (size >= 1e10) & (power == np.round(power))
-    # Without its zeros and its point a number of nines is 10^n - 1: 99.9 is 999 / 10.
-    for shift in (1, 10, 100):
-        whole = np.round(size * shift)
-        digits = np.log10(whole + 1)
-        found |= np.isclose(size * shift, whole, rtol=1e-12) & (digits == np.round(digits)) & (size >= 99)
-    return found
+def _looks_like_code(value: float | pd.Timestamp) -> bool:
+    if isinstance(value, pd.Timestamp):
+        return f"{value:%Y-%m-%d}" in _DATE_CODES
+    return value in _CODES or abs(value) >= 1e30 or bool(_NINES_OR_POWER.fullmatch(f"{value:.15g}"))
 
 
 def _codes(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
@@ -188,20 +168,20 @@ def _codes(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
 def _totals(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
     columns = [*(features[name] for name in features), target]
     for place, which in ((len(target) - 1, "last"), (0, "first")):
-        if len(target) < 4:
-            return
-        for kind in ("sum", "mean"):
+        for kind, word in (("sum", "total"), ("mean", "mean")):
             cells = [_is_summary(column, place, kind) for column in columns]
             n_true, n_given = cells.count(True), sum(cell is not None for cell in cells)
-            others = [column.iloc[place] for column, cell in zip(columns, cells, strict=True) if cell is None]
-            others = [str(value).strip() for value in others if pd.notna(value)]
-            is_named = any(map(_SUMMARY.fullmatch, others))
+            row = [column.iloc[place] for column in columns]
+            others = [
+                value for value, cell in zip(row, cells, strict=True) if cell is None and pd.notna(value)
+            ]
+            is_named = any(_SUMMARY.fullmatch(str(value).strip()) for value in others)
             if n_true > n_given / 2 and (n_true > 1 or is_named or not others):
-                label = f" ({shorten(others[0])})" if is_named else ""
+                label = f" ({shorten(str(others[0]).strip())})" if is_named else ""
                 yield (
-                    f"the {which} row{label} looks like a {'total' if kind == 'sum' else 'mean'}: its cells "
-                    f"are the {kind}s of their columns. If so, take it out of the file: it counts as a "
-                    f"{'labeled' if pd.notna(target.iloc[place]) else 'further'} row"
+                    f"the {which} row{label} looks like a {word}: its cells are the {kind}s of their "
+                    "columns. If so, take it out of the file: it counts as a "
+                    f"{'labeled' if pd.notna(row[-1]) else 'further'} row"
                 )
                 break
 
@@ -213,8 +193,9 @@ def _is_summary(column: pd.Series, place: int, kind: str) -> bool | None:
     others = column.drop(column.index[place]).dropna()
     if (others != 0).sum() < 3 or others.nunique() < 2:
         return None
-    expected = others.sum() if kind == "sum" else others.mean()
-    return bool(np.isclose(column.iloc[place], expected, rtol=1e-6 if kind == "sum" else 1e-3, atol=0))
+    return bool(
+        np.isclose(column.iloc[place], others.agg(kind), rtol=1e-6 if kind == "sum" else 1e-3, atol=0)
+    )
 
 
 def _classes(known: pd.Series) -> Iterator[str]:
@@ -234,10 +215,8 @@ def _repeats(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
     features = features[features.notna().mean(axis=1) > 0.5]
     if features.size == 0:
         return
-    for kind, table in (
-        ("in all columns", features.assign(**{"": target.loc[features.index]})),
-        ("in all columns but the target", features),
-    ):
+    with_target = features.assign(**{"": target.loc[features.index]})
+    for table, but in ((with_target, ""), (features, " but the target")):
         n_repeated = int(table.duplicated(keep=False).sum())
         n, distinct = len(table), table.nunique(dropna=False).to_numpy(dtype=float)
         # Of n rows, drawn from v possible ones, n^2 / 2v pairs are equal by chance; and so many of a column
@@ -245,34 +224,33 @@ def _repeats(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
         possible = np.where(distinct > n / 2, n**2 / np.maximum(2 * (n - distinct), 1), distinct)
         if n_repeated and distinct.max() > n / 2 and np.log(possible).sum() > np.log(5 * n**2):
             yield (
-                f"{n_repeated} labeled rows are equal to another one {kind}: a held-out row is then known "
-                "from its twin, and the expected error is too low. Leave the repeats out, or say which rows "
-                "belong together by -p groups COLUMN"
+                f"{n_repeated} labeled rows are equal to another one in all columns{but}: a held-out row is "
+                "then known from its twin, and the expected error is too low. Leave the repeats out, or say "
+                "which rows belong together by -p groups COLUMN"
             )
             return
 
 
 def _groups(features: pd.DataFrame, is_labeled: np.ndarray, described: pd.DataFrame) -> Iterator[str]:
-    n_labels = int(is_labeled.sum())
-    treatments = dict(zip(features, described["treatment"], strict=True))
+    share, n_labels = is_labeled.mean(), int(is_labeled.sum())
+    is_used = ~described["treatment"].str.startswith("left out").to_numpy()
     apart, repeated, rare = [], [], []
-    for name, column in features.items():
+    for (name, column), used in zip(features.items(), is_used, strict=True):
         labeled, others = column[is_labeled].dropna(), column[~is_labeled].dropna()
-        n_values = labeled.nunique()
-        is_number = types.is_numeric_dtype(column)
+        n_values, is_number = labeled.nunique(), types.is_numeric_dtype(column)
         if n_values < 2 or types.is_bool_dtype(column) or (is_number and (labeled % 1 != 0).any()):
             continue
         is_text = not is_number and not types.is_datetime64_any_dtype(column)
         per_value = len(labeled) / n_values
-        is_named = bool(_IDENTIFIER.fullmatch(str(name)))
-        is_used = not treatments[name].startswith("left out")
         if len(others) and per_value >= 1.5 and not labeled.isin(others.unique()).any():
-            if is_text or _p_apart(column, is_labeled) < 0.01:
-                apart.append(name)
+            sizes = column.value_counts().to_numpy()
+            # by chance all rows with the same value are labeled, or none
+            p_value = np.exp(np.log(share**sizes + (1 - share) ** sizes).sum())
+            apart += [name] if is_text or p_value < 0.01 else []
         elif is_labeled.all() and per_value >= 2 and n_values >= 5:
-            if is_named or (is_text and n_values >= max(10, n_labels / 20)):
-                repeated.append(name)
-        elif is_text and is_used and n_values >= 5 and n_values > n_labels / 2:
+            many = is_text and n_values >= max(10, n_labels / 20)
+            repeated += [name] if many or _IDENTIFIER.fullmatch(str(name)) else []
+        elif is_text and used and n_values >= 5 and n_values > n_labels / 2:
             rare.append(name)
     for names, what in (
         (apart, "labeled rows share values, none of which an unlabeled row has"),
@@ -290,22 +268,14 @@ def _groups(features: pd.DataFrame, is_labeled: np.ndarray, described: pd.DataFr
         )
 
 
-def _p_apart(column: pd.Series, is_labeled: np.ndarray) -> float:
-    """How likely it is by chance that all rows with the same value are labeled, or none of them."""
-    share = is_labeled.mean()
-    sizes = column.value_counts().to_numpy()
-    return float(np.exp(np.log(share**sizes + (1 - share) ** sizes).sum()))
-
-
 def _sides(features: pd.DataFrame, is_labeled: np.ndarray) -> Iterator[str]:
     for name, column in features.items():
         labeled, others = column[is_labeled].dropna(), column[~is_labeled].dropna()
         if len(others) < 3 or (others != others.iloc[0]).any() or labeled.nunique() < 3:
             continue
-        value = others.iloc[0]
-        if (labeled == value).mean() ** len(others) < 0.01:
+        if (labeled == others.iloc[0]).mean() ** len(others) < 0.01:
             yield (
-                f"{shorten(name)}: {shorten(value)} in all {len(others)} unlabeled rows that have a "
+                f"{shorten(name)}: {shorten(others.iloc[0])} in all {len(others)} unlabeled rows that have a "
                 f"value, but {labeled.nunique()} values in labeled ones. If it is known only after the "
                 "target: drop_columns"
             )

@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-
-class _Table(dict):
-    """For `str.translate`: digits of all scripts and their marks in ASCII."""
-
-    def __missing__(self, code: int) -> int | str:
-        digit = unicodedata.decimal(chr(code), None)
-        self[code] = code if digit is None else str(digit)
-        return self[code]
-
-
-_TO_ASCII = _Table(
-    {
-        ord(char): mark
-        for mark, chars in {".": "٫．", ",": "٬，", " ": "\xa0\u2009\u202f", "'": "’"}.items()
-        for char in chars
-    }
+_TO_ASCII = str.maketrans(
+    {"٫": ".", "．": ".", "٬": ",", "，": ",", "’": "'"} | dict.fromkeys("\xa0\u2009\u202f", " ")
 )
 _TO_SHAPE = str.maketrans("0123456789", "9" * 10)
 
@@ -37,57 +22,44 @@ class Marks:
 
     def to_float(self, text: str) -> float:
         """The number that a text stands for; ValueError if it is none."""
-        return float(to_ascii(text).replace(self.thousands, "").replace(self.decimal, "."))
+        return float(text.translate(_TO_ASCII).replace(self.thousands, "").replace(self.decimal, "."))
+
+    def group(self, shaped: str) -> bool:
+        """Whether there are groups of three digits in a shape."""
+        return bool(self.thousands) and self.thousands in shaped
+
+    def prove(self, shaped: str) -> bool:
+        """Whether the mark between groups can be nothing else: it comes twice, or before a decimal mark."""
+        return self.group(shaped) and (shaped.count(self.thousands) > 1 or self.decimal in shaped)
 
 
-PLAIN = Marks(".", "")
-_ALL = (PLAIN, *(Marks(".", t) for t in ",' "), Marks(",", ""), *(Marks(",", t) for t in ".' "))
-
-
-def to_ascii(text: str) -> str:
-    """The text with digits and marks of other scripts in ASCII."""
-    return text if text.isascii() else text.translate(_TO_ASCII)
+_ALL = tuple(Marks(mark, t) for mark, groups in ((".", ["", *",' "]), (",", ["", *".' "])) for t in groups)
 
 
 def shape(text: str) -> str:
     """A text with 9 for each digit but a leading zero: as many shapes as there are ways to write a number."""
-    text = text if text.isascii() else to_ascii(text)
-    shaped = text.translate(_TO_SHAPE)
-    if text[:1] == "0":
-        return "0" + shaped[1:]
-    if text[1:2] == "0" and text[0] in "+-":
-        return text[0] + "0" + shaped[2:]
-    return shaped
+    shaped = text.translate(_TO_SHAPE) if text.isascii() else re.sub(r"\d", "9", text.translate(_TO_ASCII))
+    first = text.lstrip("+-")[:1]
+    return shaped.replace("9", "0", 1) if first.isdecimal() and int(first) == 0 else shaped
 
 
 @cache
-def _patterns(marks: Marks) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Numbers without groups, and numbers with them."""
-    d, t = re.escape(marks.decimal), re.escape(marks.thousands or "x")
-    plain = rf"[+-]?([09]9*({d}9*)?|{d}9+)(e[+-]?[09]9*)?"
-    return re.compile(plain, re.IGNORECASE), re.compile(rf"[+-]?9{{1,3}}({t}999)+({d}9+)?")
+def _pattern(marks: Marks) -> re.Pattern[str]:
+    """Shapes of numbers without groups, and with them."""
+    d, t = re.escape(marks.decimal), re.escape(marks.thousands) or "(?!)"
+    plain, grouped = rf"([09]9*({d}9*)?|{d}9+)(e[+-]?9+)?", rf"9{{1,3}}({t}999)+({d}9+)?"
+    return re.compile(rf"[+-]?({plain}|{grouped})", re.IGNORECASE)
 
 
 @cache
 def fitting(shaped: str) -> frozenset[Marks]:
     """The marks under which a shape is that of a number."""
-    return frozenset(
-        marks for marks in _ALL if any(pattern.fullmatch(shaped) for pattern in _patterns(marks))
-    )
+    return frozenset(marks for marks in _ALL if _pattern(marks).fullmatch(shaped))
 
 
 def is_number(text: str) -> bool:
     """Whether a text is a number, whatever its marks stand for."""
     return len(text) < 400 and bool(fitting(shape(text.strip())))
-
-
-def _has_groups(shaped: str, marks: Marks) -> bool:
-    return bool(marks.thousands) and marks.thousands in shaped
-
-
-def _proves_groups(shaped: str, marks: Marks) -> bool:
-    """Whether the mark between groups can be nothing else: it comes twice, or before a decimal mark."""
-    return shaped.count(marks.thousands) > 1 or marks.decimal in shaped
 
 
 def decide_marks(columns: Mapping[str, Mapping[str, str]], settled: Iterable[str] = ()) -> Marks:
@@ -107,30 +79,28 @@ def decide_marks(columns: Mapping[str, Mapping[str, str]], settled: Iterable[str
         If there is none, or more than one which give different numbers. The message names cells.
     """
     examples = {shaped: (column, text) for column, texts in columns.items() for shaped, text in texts.items()}
-    possible = frozenset(_ALL).intersection(*map(fitting, examples))
-    proven = {
-        marks
-        for marks in possible
-        for shaped in examples
-        if _has_groups(shaped, marks) and _proves_groups(shaped, marks)
-    }
-    open_shapes = [
-        shaped
-        for shaped in examples
-        if any(_has_groups(shaped, marks) for marks in possible - proven) and not proven
+    possible, narrowing = list(_ALL), []
+    for shaped, (column, text) in examples.items():
+        if not fitting(shaped).issuperset(possible):
+            possible = [marks for marks in possible if marks in fitting(shaped)]
+            narrowing.append(f"{text!r} in column {column!r}")
+        if not possible:
+            raise ValueError(
+                f"mixes ways to write numbers: {', '.join(narrowing)}: write all with one decimal mark, and "
+                "without thousands separators"
+            )
+    for marks in possible:
+        if any(map(marks.prove, examples)):
+            return marks
+    unclear = [
+        example for shaped, example in examples.items() if any(marks.group(shaped) for marks in possible)
     ]
-    if not possible:
-        raise ValueError(_name_conflict(examples))
-    if proven:
-        return next(iter(proven))
-    without_groups = [marks for marks in _ALL if marks in possible and not marks.thousands]
-    if open_shapes and not (
-        without_groups and all(examples[shaped][0] in set(settled) for shaped in open_shapes)
-    ):
-        column, text = examples[open_shapes[0]]
+    without_groups = [marks for marks in possible if not marks.thousands]
+    if unclear and not (without_groups and {column for column, _ in unclear} <= set(settled)):
+        column, text = unclear[0]
         raise ValueError(
             f"{text!r} in column {column!r} may have a decimal mark or a thousands separator: write numbers "
-            "without the latter, or say that it is the former by column_types=" + repr(f"{column}=number")
+            f"without the latter, or say that it is the former by column_types={f'{column}=number'!r}"
         )
     return without_groups[0]
 
@@ -138,31 +108,7 @@ def decide_marks(columns: Mapping[str, Mapping[str, str]], settled: Iterable[str
 def may_have_groups(shapes: Iterable[str]) -> bool:
     """Whether all numbers with a mark, and one at least, may have it between groups of three digits."""
     marked = [shaped for shaped in shapes if re.search("[.,]", shaped)]
-    return bool(marked) and all(
-        any(_has_groups(shaped, marks) for marks in fitting(shaped)) for shaped in marked
-    )
-
-
-def _name_conflict(examples: Mapping[str, tuple[str, str]]) -> str:
-    """What to say where no meaning of marks suits all numbers."""
-    by_mark: dict[str, tuple[str, str]] = {}
-    for shaped, example in examples.items():
-        decimals = {marks.decimal for marks in fitting(shaped)}
-        if len(decimals) == 1:
-            by_mark.setdefault(next(iter(decimals)), example)
-    if len(by_mark) == 2:
-        (column, text), (other, other_text) = by_mark[","], by_mark["."]
-        return (
-            f"mixes decimal marks: comma in column {column!r} ({text!r}), point in column {other!r} "
-            f"({other_text!r}): write all numbers with one of them"
-        )
-    column, text = next(iter(examples.values()))
-    marked = [
-        f"{text!r} in column {column!r}"
-        for shaped, (column, text) in examples.items()
-        if re.search(r"[., ']", shaped)
-    ]
-    return f"mixes ways to write numbers: {', '.join(marked[:3])}: write numbers without thousands separators"
+    return bool(marked) and all(any(marks.group(shaped) for marks in fitting(shaped)) for shaped in marked)
 
 
 def look_like_codes(texts: Iterable[str]) -> bool:
@@ -176,15 +122,12 @@ def look_like_codes(texts: Iterable[str]) -> bool:
     if not all(whole.isdecimal() and (last.isdecimal() or last == "") for whole, last in parts):
         return False
     lasts = {last for _, last in parts if last}
-    lengths = {len(last) for last in lasts}
-    if (
-        lengths != {1, 2}
-        or not any(map(lasts.__contains__, "123456789"))
-        or any(last[0] == "0" and last != "0" for last in lasts)
-    ):
-        return False
-    if (
-        len({len((whole + last).lstrip("0")) for whole, last in parts}) == 1
-    ):  # of as many digits as are significant
-        return False
-    return any(last in ("10", "20") for last in lasts) and max(map(int, lasts)) <= 10 + 2 * len(lasts)
+    n_digits = {len((whole + last).lstrip("0")) for whole, last in parts}
+    return (
+        {len(last) for last in lasts} == {1, 2}
+        and not lasts.isdisjoint("123456789")
+        and not any(last[0] == "0" and last != "0" for last in lasts)
+        and len(n_digits) > 1  # else they have as many digits as are significant
+        and not lasts.isdisjoint(("10", "20"))
+        and max(map(int, lasts)) <= 10 + 2 * len(lasts)
+    )

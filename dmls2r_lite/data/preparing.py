@@ -7,10 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 from pandas.api import types
-from sklearn.base import TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from .dates import DAY_FIRST, MONTH_FIRST, NAMED_MONTH, parse_dates, without_zone
@@ -46,34 +45,36 @@ def describe_columns(features: pd.DataFrame, target: pd.Series | None = None) ->
 
 def _describe(column: pd.Series, target: pd.Series | None) -> tuple[str, int, int, str, str]:
     n_missing, n_distinct, n_known = int(column.isna().sum()), column.nunique(), int(column.notna().sum())
-    warning = ""
+    kind, treatment, gaps, warning = "number", "kept", "the median", ""
     if types.is_datetime64_any_dtype(column):
         kind, treatment = "date", "days since 1970"
     elif types.is_timedelta64_dtype(column):
         kind, treatment = "time", "hours"
-    elif types.is_numeric_dtype(column) and not types.is_bool_dtype(column):
-        kind, treatment = "number", "kept"
-        if n_distinct == len(column) and (column % 1 == 0).all() and n_distinct > MAX_CATEGORIES:
-            warning = "whole numbers, different in every row: perhaps an identifier"
-    else:
+    elif types.is_bool_dtype(column) or not types.is_numeric_dtype(column):
         n_levels = n_distinct + (n_missing > 0)
-        kind, treatment = "category", f"{min(n_levels, MAX_CATEGORIES)} columns of 0 and 1"
+        kind, gaps = "category", "a category of its own"
+        treatment = f"{min(n_levels, MAX_CATEGORIES)} columns of 0 and 1"
         if n_levels > MAX_CATEGORIES:
             treatment += f", one of them for the {n_levels - MAX_CATEGORIES + 1} rarest"
+    elif n_distinct == len(column) > MAX_CATEGORIES and (column % 1 == 0).all():
+        warning = "whole numbers, different in every row: perhaps an identifier"
+    left_out = ""
     if n_distinct == 0:
-        treatment = "left out: no value in any row"
+        left_out = "no value in any row"
     elif n_distinct == 1 and n_missing == 0:
-        treatment = "left out: the same in every row"
+        left_out = "the same in every row"
     elif kind == "category" and (
         n_distinct > max(MAX_CATEGORIES, n_known / 2) or MIN_TEXTS <= n_distinct == n_known
     ):
-        treatment = "left out: text that hardly repeats"
+        left_out = "text that hardly repeats"
         warning = f"{n_distinct} different texts in {n_known} rows, perhaps an identifier"
-    elif n_missing and target is not None and (sides := one_sided(column, target.notna().to_numpy()))[0]:
-        treatment, warning = (f"left out: {sides[0]}", warning) if sides[1] else (treatment, sides[0])
-    if n_missing and not treatment.startswith("left out"):
-        gaps = "missing: a category of its own" if kind == "category" else "missing: the median"
-        treatment = f"{treatment}, {gaps}"
+    elif n_missing and target is not None:
+        sides, is_of_no_use = one_sided(column, target.notna().to_numpy())
+        left_out, warning = (sides, warning) if is_of_no_use else ("", sides or warning)
+    if left_out:
+        treatment = f"left out: {left_out}"
+    elif n_missing:
+        treatment += f", missing: {gaps}"
     return kind, n_missing, n_distinct, treatment, warning
 
 
@@ -103,12 +104,6 @@ def make_preprocessor(features: pd.DataFrame) -> ColumnTransformer:
     described = describe_columns(features)
     kept = described[~described["treatment"].str.startswith("left out")]
 
-    def of_kind(kind: str) -> list[str]:
-        return kept.index[kept["kind"] == kind].tolist()
-
-    def by(function: Callable[[pd.DataFrame], pd.DataFrame], then: TransformerMixin) -> Pipeline:
-        return make_pipeline(FunctionTransformer(function, feature_names_out="one-to-one"), then)
-
     median = SimpleImputer(strategy="median", keep_empty_features=True)
     one_hot = OneHotEncoder(
         max_categories=MAX_CATEGORIES,
@@ -116,52 +111,39 @@ def make_preprocessor(features: pd.DataFrame) -> ColumnTransformer:
         sparse_output=False,
         feature_name_combiner=_name_of_category,
     )
-    return ColumnTransformer(
-        [
-            ("number", by(_to_numbers, median), of_kind("number")),
-            ("date", by(_to_days, median), of_kind("date")),
-            ("time", by(_to_hours, median), of_kind("time")),
-            ("category", by(_to_texts, one_hot), of_kind("category")),
-        ],
-        verbose_feature_names_out=any(
-            "=" in str(column) or ": missing" in str(column) for column in features
-        ),
-    ).set_output(transform="pandas")
+    transformers = []
+    for kind, function, then in (
+        ("number", _to_numbers, median),
+        ("date", _to_days, median),
+        ("time", _to_hours, median),
+        ("category", _to_texts, one_hot),
+    ):
+        steps = make_pipeline(FunctionTransformer(function, feature_names_out="one-to-one"), then)
+        transformers.append((kind, steps, kept.index[kept["kind"] == kind].tolist()))
+    may_clash = any(mark in str(column) for mark in ("=", ": missing") for column in features)
+    return ColumnTransformer(transformers, verbose_feature_names_out=may_clash).set_output(transform="pandas")
 
 
 def _to_numbers(X: pd.DataFrame) -> pd.DataFrame:
-    def convert(column: pd.Series) -> pd.Series:
-        if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
-            raise TypeError("got dates or times")
-        return pd.to_numeric(column).astype(float)
-
-    return _convert(X, convert, "numbers")
+    return _convert(X, "numbers", lambda column: pd.to_numeric(column).astype(float))
 
 
 def _to_days(X: pd.DataFrame) -> pd.DataFrame:
     def convert(column: pd.Series) -> pd.Series:
-        if types.is_datetime64_any_dtype(column):
-            dates = without_zone(column)
-        elif types.is_numeric_dtype(column) and column.notna().any():
-            raise TypeError("got numbers")
-        else:
+        dates = column
+        if not types.is_datetime64_any_dtype(column):
             known = column.dropna().astype(str).str.strip()
             parsed = parse_dates(known, ["ISO8601", *NAMED_MONTH, *DAY_FIRST, *MONTH_FIRST])
             if parsed is None:
                 raise ValueError(f"got {known.iloc[0]!r}")
             dates = parsed.reindex(column.index)
-        return (pd.to_datetime(dates) - EPOCH) / pd.Timedelta("1D")
+        return (pd.to_datetime(without_zone(dates)) - EPOCH) / pd.Timedelta("1D")
 
-    return _convert(X, convert, "dates")
+    return _convert(X, "dates", convert)
 
 
 def _to_hours(X: pd.DataFrame) -> pd.DataFrame:
-    def convert(column: pd.Series) -> pd.Series:
-        if types.is_numeric_dtype(column) and column.notna().any():
-            raise TypeError("got numbers")
-        return pd.to_timedelta(column) / pd.Timedelta("1h")
-
-    return _convert(X, convert, "times")
+    return _convert(X, "times", lambda column: pd.to_timedelta(column) / pd.Timedelta("1h"))
 
 
 def _to_texts(X: pd.DataFrame) -> pd.DataFrame:
@@ -170,13 +152,18 @@ def _to_texts(X: pd.DataFrame) -> pd.DataFrame:
     return texts.replace(same).astype(object).where(X.notna(), np.nan)
 
 
-def _convert(X: pd.DataFrame, convert: Callable[[pd.Series], pd.Series], kind: str) -> pd.DataFrame:
+def _convert(X: pd.DataFrame, kind: str, convert: Callable[[pd.Series], pd.Series]) -> pd.DataFrame:
     converted = {}
-    for column in X:
+    for name, column in X.items():
+        is_number = types.is_numeric_dtype(column) and column.notna().any()
         try:
-            converted[column] = convert(X[column])
+            if is_number and kind != "numbers":
+                raise TypeError("got numbers")
+            if column.dtype.kind in "mM" and kind == "numbers":
+                raise TypeError("got dates or times")
+            converted[name] = convert(column)
         except (ValueError, TypeError) as error:
-            raise ValueError(f"column {column!r} must hold {kind}, as in training: {error}") from error
+            raise ValueError(f"column {name!r} must hold {kind}, as in training: {error}") from error
     return pd.DataFrame(converted, index=X.index)
 
 

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..foundation.parameters import did_you_mean
-from .columns import MISSING
 from .decoding import decode
-from .dialect import Cells, check_header, check_names, parse
-from .recognising import check_types, recognise
+from .dialect import Source, check_header, check_names, parse
+from .noticing import shorten
+from .recognising import KINDS, MISSING, ORDERS, recognise
 from .unpacking import strip_suffixes, unpack
+
+MAX_LISTED = 50  # columns in a message
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reading(Source):
     """A table, and how it was understood.
 
     Attributes
@@ -32,22 +35,12 @@ class Reading:
         A row per column of the table: `taken_for` (number, category, text, truth, date or time), `rule`
         (how it was understood), `written` (its first values as in the file), `read` (the same as
         read), `guessed` (whether the file leaves open what was assumed, and it could change numbers).
-    assumed : tuple of str
-        What was assumed of the file as a whole.
-    cells : pandas.DataFrame
-        All rows and columns as written in the file; index as in `table`.
-    lines : list of int
-        The line of the file, from 1, in which each row of `cells` starts; of files without lines the row.
-    separator : str
-        Between columns; a comma for files that are no text.
+    cells, lines, separator, assumed
+        See `Source`; the index of `cells` is that of `table`, with rows that are left out there.
     """
 
     table: pd.DataFrame
     columns: pd.DataFrame
-    assumed: tuple[str, ...]
-    cells: pd.DataFrame
-    lines: list[int]
-    separator: str
 
     def lines_of(self, rows: pd.Index) -> np.ndarray:
         """The line of each of some rows, which are named by the index of `table`."""
@@ -102,22 +95,21 @@ def read(
     """
     path = Path(path)
     source = _read_source(path)
-    names = list(map(str, source.frame))
-    left_out = expand_columns(path.name, drop_columns, names)
+    names = list(map(str, source.cells))
     kinds = check_types(path.name, column_types, names)
-    cells = source.frame.drop(columns=left_out)
-    missing = MISSING if _has_marks(path) else frozenset({""})
-    missing |= set(map(str.strip, missing_values.split(",")))
-    kinds = {column: kind for column, kind in kinds.items() if column in cells}
-    table, columns = recognise(path, cells, kinds, missing)
-    counts = [name for name in map(str, table) if name.startswith("Unnamed: ") and _counts_rows(table[name])]
-    table, columns = table.drop(columns=counts), columns.drop(index=counts)
-    table = table.dropna(how="all")
+    cells = source.cells.drop(columns=expand_columns(path.name, drop_columns, names))
+    marks = frozenset([""]) if ".parquet" in path.name.lower() else MISSING  # Parquet knows missing values
+    try:
+        table, columns = recognise(cells, kinds, marks | set(map(str.strip, missing_values.split(","))))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    counts = [name for name in table if str(name).startswith("Unnamed: ") and _counts_rows(table[name])]
+    table = table.drop(columns=counts).dropna(how="all")
     if len(table) < min_rows:
         raise ValueError(
             f"{path} must hold {min_rows} rows or more below the line of names, got {len(table)}"
         )
-    return Reading(table, columns, source.assumed, source.frame, source.lines, source.separator)
+    return Reading(**vars(source), table=table, columns=columns.drop(index=counts))
 
 
 def read_table(
@@ -148,7 +140,7 @@ def read_cells(path: str | Path) -> pd.DataFrame:
 
     Of a CSV file they are texts.
     """
-    return _read_source(Path(path)).frame
+    return _read_source(Path(path)).cells
 
 
 def table_name(path: str | Path) -> str:
@@ -164,6 +156,17 @@ def table_name(path: str | Path) -> str:
     if name.strip(". ") == "" or name == "index.html":
         raise ValueError(f"rename the file {path}: a folder of results takes its name from it")
     return name
+
+
+def check_column(parameter: str, column: str, name: str, columns: Iterable[object]) -> None:
+    """Raise ValueError if a table of that name has no such column."""
+    columns = list(map(str, columns))
+    if column not in columns:
+        listed = ", ".join(map(shorten, columns[:MAX_LISTED])) + ", ..." * (len(columns) > MAX_LISTED)
+        raise ValueError(
+            f"{parameter} must name a column of {name} ({listed}), got {column!r}"
+            f"{did_you_mean(column, columns)}"
+        )
 
 
 def expand_columns(name: str, given: str | Sequence[str], columns: Sequence[str]) -> list[str]:
@@ -182,12 +185,31 @@ def expand_columns(name: str, given: str | Sequence[str], columns: Sequence[str]
             column for column in columns if isinstance(part, str) and fnmatchcase(column, part)
         ]
         if not matching:
-            raise ValueError(
-                f"drop_columns must name columns of {name} ({', '.join(columns)}), "
-                f"got {part}{did_you_mean(part, columns)}"
-            )
+            check_column("drop_columns", part, name, columns)
         found += [column for column in matching if column not in found]
     return found
+
+
+def check_types(name: str, given: str | Mapping[str, str] | None, columns: Sequence[str]) -> dict[str, str]:
+    """Kinds of columns by name, from a text like ``gen=category, zip=text`` or a mapping.
+
+    Raises
+    ------
+    ValueError
+        If a table of that name has no such column, or there is no such kind.
+    """
+    if isinstance(given, str):
+        pair = re.compile(r"\s*(.+?)\s*=\s*([^=,]*?)\s*(?:,|$)")
+        rest = pair.sub("", given).strip()
+        given = dict([*pair.findall(given), *([(rest, "")] if rest else [])])
+    for column, kind in (given or {}).items():
+        if kind not in (*KINDS, *ORDERS):
+            raise ValueError(
+                f"column_types must give a column one of {', '.join(KINDS)}, as in 'zip=text, when=date', "
+                f"got {column}={kind}"
+            )
+        check_column("column_types", column, name, columns)
+    return dict(given or {})
 
 
 def _split_names(text: str, columns: Sequence[str]) -> list[str]:
@@ -205,24 +227,13 @@ def _split_sheet(path: Path) -> tuple[Path, str | None]:
     return (Path(found[1]), found[2]) if found else (path, None)
 
 
-def _has_marks(path: Path) -> bool:
-    """Whether missing values may be written as texts: not in Parquet files, which know them."""
-    return ".parquet" not in path.name.lower()
-
-
-def _read_source(path: Path) -> Cells:
+def _read_source(path: Path) -> Source:
     file, sheet = _split_sheet(path)
     name, content = unpack(file)
-    if name.endswith(".parquet"):
-        return _read_parquet(path, content)
     if name.endswith(".xlsx"):
         return _read_sheet(file, content, sheet)
-    text, assumed = decode(path, content)
-    cells = parse(path, text)
-    return Cells(cells.frame, cells.lines, cells.separator, assumed + cells.assumed)
-
-
-def _read_parquet(path: Path, content: bytes) -> Cells:
+    if not name.endswith(".parquet"):
+        return parse(path, *decode(path, content))
     try:
         table = pd.read_parquet(io.BytesIO(content))
     except Exception as error:  # pyarrow raises many kinds
@@ -230,15 +241,13 @@ def _read_parquet(path: Path, content: bytes) -> Cells:
     table = table.reset_index(drop=table.index.names == [None], allow_duplicates=True)
     table.columns = [str(column).strip() for column in table.columns]
     check_names(path, list(table.columns))
-    return Cells(table, list(range(1, len(table) + 1)), ",")
+    return Source(table, list(range(1, len(table) + 1)), ",", ())
 
 
-def _read_sheet(path: Path, content: bytes, sheet: str | None) -> Cells:
+def _read_sheet(path: Path, content: bytes, sheet: str | None) -> Source:
+    options: dict[str, Any] = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
     try:
-        sheets = pd.read_excel(
-            io.BytesIO(content), sheet_name=None, header=None, dtype=object, keep_default_na=False,
-            na_values=[""], engine="calamine",
-        )  # fmt: skip
+        sheets = pd.read_excel(io.BytesIO(content), sheet_name=None, engine="calamine", **options)
     except ImportError as error:
         raise ValueError(f"{path} needs one more package: pip install 'dmls2r-lite[excel]'") from error
     except Exception as error:  # calamine raises kinds of its own
@@ -258,7 +267,7 @@ def _read_sheet(path: Path, content: bytes, sheet: str | None) -> Cells:
     frame.columns = [given or f"Unnamed: {place}" for place, given in enumerate(names)]
     check_header(path, frame)
     others = f" of {len(sheets)}" if len(sheets) > 1 else ""
-    return Cells(frame, [row + 1 for row in cells.index[1:]], ",", (f"sheet {name}{others} is read",))
+    return Source(frame, [row + 1 for row in cells.index[1:]], ",", (f"sheet {name}{others} is read",))
 
 
 def _counts_rows(column: pd.Series) -> bool:

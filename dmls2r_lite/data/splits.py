@@ -42,23 +42,17 @@ class Split:
 def check_split_sizes(dataset: Dataset, n_labeled: int, n_unlabeled: int) -> None:
     """Raise ValueError if a dataset has too few rows for a split with a test set."""
     n_rows, n_known = len(dataset.target), int(dataset.target.notna().sum())
-    if n_known == n_rows:
-        if int(n_labeled) + int(n_unlabeled) >= n_rows:
-            raise ValueError(
-                f"n_labeled + n_unlabeled must be below {n_rows}, the number of rows of {dataset.name}, "
-                f"so that a test set is left; got {n_labeled} + {n_unlabeled}"
-            )
-        return
+    n_labeled, n_unlabeled = int(n_labeled), int(n_unlabeled)  # NumPy's narrow ones overflow
+    rows, aim = f"the number of rows of {dataset.name}", "so that a test set is left; got"
+    n_empty = n_rows - n_known
+    if not n_empty and n_labeled + n_unlabeled >= n_rows:
+        sizes = f"{n_labeled} + {n_unlabeled}"
+        raise ValueError(f"n_labeled + n_unlabeled must be below {n_rows}, {rows}, {aim} {sizes}")
     if n_labeled >= n_known:
-        raise ValueError(
-            f"n_labeled must be below {n_known}, the number of rows of {dataset.name} with a target, "
-            f"so that a test set is left; got {n_labeled}"
-        )
-    if n_unlabeled > n_rows - n_known:
-        raise ValueError(
-            f"n_unlabeled must not exceed {n_rows - n_known}, the number of rows of {dataset.name} without a "
-            f"target, got {n_unlabeled}"
-        )
+        raise ValueError(f"n_labeled must be below {n_known}, {rows} with a target, {aim} {n_labeled}")
+    if 0 < n_empty < n_unlabeled:
+        what = f"{n_empty}, {rows} without a target, got {n_unlabeled}"
+        raise ValueError(f"n_unlabeled must not exceed {what}")
 
 
 def split_dataset(
@@ -98,12 +92,11 @@ def split_dataset(
         If an argument is of the wrong type or out of range.
     """
     check_rules({"n_labeled": n_labeled, "n_unlabeled": n_unlabeled, "seed": seed, "scale_on": scale_on})
-    n_labeled, n_unlabeled, seed = int(n_labeled), int(n_unlabeled), int(seed)  # NumPy's narrow ones overflow
     check_split_sizes(dataset, n_labeled, n_unlabeled)
-    order = np.random.default_rng(seed).permutation(len(dataset.target))
+    order = np.random.default_rng(int(seed)).permutation(len(dataset.target))
     is_known = dataset.target.notna().to_numpy()[order]
     if is_known.all():
-        labeled, unlabeled, test = np.split(order, [n_labeled, n_labeled + n_unlabeled])
+        labeled, unlabeled, test = np.split(order, np.cumsum([n_labeled, n_unlabeled], dtype=int))
     else:
         labeled, test = np.split(order[is_known], [n_labeled])
         unlabeled = order[~is_known][:n_unlabeled]

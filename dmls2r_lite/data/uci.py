@@ -8,15 +8,17 @@ import os
 import shutil
 import textwrap
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from zipfile import BadZipFile, ZipFile
 
-import numpy as np
-import pandas as pd
 import platformdirs
-from filelock import FileLock
+
+# What data needs is imported where data is loaded, so that `dmls2r datasets` is fast.
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BASE_URL = "https://archive.ics.uci.edu/static/public/"
 FOLDER_VARIABLE = "DMLS2R_DATA"
@@ -33,15 +35,12 @@ class UCIFile:
     inner : str
         Name of the table in the zip file.
     sha256 : str
-        Of the inner file: a zip file's own can differ.
-    is_genuine : callable
-        Says of the content of a file with another hash whether it holds the same table.
+        Of the lines of the inner file, with newlines between them: copies may have other line ends.
     """
 
     address: str
     inner: str
     sha256: str
-    is_genuine: Callable[[bytes], bool]
 
     @property
     def zip_name(self) -> str:
@@ -49,51 +48,37 @@ class UCIFile:
         return self.address.rpartition("/")[2]
 
 
-def read_superconductivity(content: bytes) -> pd.DataFrame:
-    """The table as published: 81 features and `critical_temp` in K."""
-    return pd.read_csv(io.BytesIO(content), dtype=float)
+FILES = {
+    "superconductivity": UCIFile(
+        "464/superconductivty+data.zip",
+        "train.csv",
+        "d48d1420b7a7458c1a913c0bd49c3c2d666db7ccbdfb6eb1ba5ca1fdfc46bed3",
+    ),
+    "air_quality": UCIFile(
+        "360/air+quality.zip",
+        "AirQualityUCI.csv",
+        "dd00f9fa1a56019f6ab4ee462f04a3a9637a600a2ebc9503b8eeb8cfd29880ff",
+    ),
+}
 
 
-def read_air_quality(content: bytes) -> pd.DataFrame:
-    """The table as published, -200 for a missing value, less its blank rows and columns.
+def load(name: str, data_dir: str | Path | None = None) -> pd.DataFrame:
+    """The table of a dataset as published, from a file or a download; see `find` and `fetch`.
 
-    `Date` becomes days since the first day, `Time` the hour of the day.
+    Of Air Quality without its blank rows and columns; `Date` becomes days since the first day, `Time` the
+    hour of the day.
     """
-    table = pd.read_csv(io.BytesIO(content), sep=";", decimal=",")
+    import pandas as pd
+
+    content = io.BytesIO(read(name, find(name, data_dir) or fetch(name)))
+    if name == "superconductivity":
+        return pd.read_csv(content, dtype=float)
+    table = pd.read_csv(content, sep=";", decimal=",")
     table = table.dropna(how="all").dropna(axis=1, how="all").reset_index(drop=True)
     days = pd.to_datetime(table["Date"], format="%d/%m/%Y")
     table["Date"] = (days - days.min()).dt.days
     table["Time"] = pd.to_datetime(table["Time"], format="%H.%M.%S").dt.hour
     return table.astype(float)
-
-
-def _is_air_quality(content: bytes) -> bool:
-    """Header, number of rows and totals, for copies with other line ends, for example."""
-    header = "Date;Time;CO(GT);PT08.S1(CO);NMHC(GT);C6H6(GT);PT08.S2(NMHC);NOx(GT);PT08.S3(NOx);NO2(GT);"
-    if not content.decode("utf-8-sig", errors="replace").startswith(header):
-        return False
-    try:
-        table = read_air_quality(content)
-        totals = table[["C6H6(GT)", "NOx(GT)", "T"]].sum()
-    except (ValueError, KeyError):
-        return False
-    return len(table) == 9357 and np.allclose(totals, [17457.2, 1577749.0, 91495.6], rtol=1e-6)
-
-
-FILES = {
-    "superconductivity": UCIFile(
-        address="464/superconductivty+data.zip",
-        inner="train.csv",
-        sha256="4dfb6e3a1f6ffd969e5a5e42f093c4800d1e2a6c8b1e309f8fcd9f23d86952f3",
-        is_genuine=lambda content: False,
-    ),
-    "air_quality": UCIFile(
-        address="360/air+quality.zip",
-        inner="AirQualityUCI.csv",
-        sha256="13277ae5d8581e80b7be09d47c7d3d06fe9b8e957078f2cf6e859f955e62f996",
-        is_genuine=_is_air_quality,
-    ),
-}
 
 
 def cache_folder() -> Path:
@@ -115,11 +100,9 @@ def find(name: str, data_dir: str | Path | None = None) -> Path | None:
     for argument, folder in folders.items():
         if not folder.is_dir():
             raise NotADirectoryError(f"{argument} must name a folder, got {folder}")
-    for folder in [*folders.values(), cache_folder()]:
-        for candidate in (folder / file.zip_name, folder / file.inner):
-            if candidate.is_file():
-                return candidate
-    return None
+    places = [*folders.values(), cache_folder()]
+    candidates = (folder / inner for folder in places for inner in (file.zip_name, file.inner))
+    return next(filter(Path.is_file, candidates), None)
 
 
 def fetch(name: str) -> Path:
@@ -133,22 +116,19 @@ def fetch(name: str) -> Path:
         If what came is not that dataset; it is not kept.
     """
     import pooch  # at import tqdm warns where ipywidgets is missing
+    from filelock import FileLock
 
     file, cache = FILES[name], cache_folder()
+    url, kept = BASE_URL + file.address, cache / file.zip_name
     cache.mkdir(parents=True, exist_ok=True)
-    kept = cache / file.zip_name
     with FileLock(cache / ".lock"):
         if kept.exists():
             return kept
-        unfinished = cache / ".unfinished"
-        shutil.rmtree(unfinished, ignore_errors=True)  # of a download that was killed
+        folder = cache / ".unfinished"
+        shutil.rmtree(folder, ignore_errors=True)  # of a download that was killed
         pooch.get_logger().setLevel("ERROR")
         downloads = pooch.create(
-            path=unfinished,
-            base_url=BASE_URL,
-            urls={file.zip_name: BASE_URL + file.address},
-            registry={file.zip_name: None},
-            retry_if_failed=2,
+            folder, BASE_URL, registry={file.zip_name: None}, urls={file.zip_name: url}, retry_if_failed=2
         )
         try:
             downloaded = Path(downloads.fetch(file.zip_name, progressbar=True))
@@ -156,12 +136,12 @@ def fetch(name: str) -> Path:
             os.replace(downloaded, kept)
         except OSError as error:  # those of requests are among them
             raise ConnectionError(
-                f"cannot download the dataset {name}: get {BASE_URL}{file.address} with a browser, put it "
+                f"cannot download the dataset {name}: get {url} with a browser, put it "
                 f"into a folder, and name that folder in the environment variable {FOLDER_VARIABLE} "
                 f"({textwrap.shorten(str(error), 120)})"
             ) from None
         finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
     return kept
 
 
@@ -181,6 +161,6 @@ def read(name: str, path: Path) -> bytes:
                 content = archive.read(file.inner)
         except (BadZipFile, KeyError, EOFError, OSError, zlib.error) as error:
             raise ValueError(f"{path} is damaged or holds no {file.inner}: remove it ({error})") from error
-    if hashlib.sha256(content).hexdigest() != file.sha256 and not file.is_genuine(content):
+    if hashlib.sha256(b"\n".join(content.splitlines())).hexdigest() != file.sha256:
         raise ValueError(f"{path} does not hold the dataset {name} as UCI publishes it: remove it")
     return content

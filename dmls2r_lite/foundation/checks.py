@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, is_regressor
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from sklearn.utils import check_array, check_random_state, column_or_1d
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .parameters import ParameterError, check_rules, shown
+from .parameters import ParameterError, check_rules, one_line, shown
 
 if TYPE_CHECKING:
     import torch
@@ -116,45 +116,20 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
 
     def _validate_training_set(self, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Check X and y; unlike scikit-learn's own check, y may hold NaN (but 2 numbers at least)."""
-        any_shape = self._any_shape
-        X_checked = np.asarray(
+        rows = self._validate_rows(X, reset=True, ensure_min_samples=2)
+        return rows, check_targets(y, len(rows), may_be_vectors=self._any_shape)
+
+    def _validate_rows(self, X: ArrayLike, *, reset: bool = False, ensure_min_samples: int = 1) -> np.ndarray:
+        """Check rows to predict against those of `fit`, or with `reset` those of `fit`."""
+        return np.asarray(
             validate_data(
                 self,
                 check_numbers("X", X),
-                dtype=_dtypes(any_shape),
-                ensure_min_samples=2,
-                allow_nd=any_shape,
-            )
-        )
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        y = check_array(
-            check_numbers("y", y),
-            ensure_2d=False,
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-            input_name="y",
-            estimator=self,
-        )
-        is_vector = any_shape and np.ndim(y) == 2 and np.shape(y)[1] > 1
-        y_checked = np.asarray(y) if is_vector else column_or_1d(y, warn=True)
-        check_consistent_length(X_checked, y_checked)
-        labeled = is_labeled(y_checked)
-        if (known := np.isfinite(y_checked)).ndim == 2 and (known.any(axis=1) != labeled).any():
-            row = int((known.any(axis=1) != labeled).argmax())
-            raise ValueError(
-                f"a target vector must be known or NaN as a whole, got {y_checked[row]} in row {row}"
-            )
-        if labeled.sum() < 2:
-            raise ValueError(f"y must hold at least 2 targets that are not NaN, got {labeled.sum()}")
-        return X_checked, y_checked
-
-    def _validate_rows(self, X: ArrayLike) -> np.ndarray:
-        """Check rows to predict against those of `fit`."""
-        any_shape = self._any_shape
-        return np.asarray(
-            validate_data(
-                self, check_numbers("X", X), dtype=_dtypes(any_shape), reset=False, allow_nd=any_shape
+                # Large arrays may be mapped from a file: where float32 may stay, no copy fills the memory.
+                dtype=[np.float64, np.float32] if self._any_shape else [np.float64],
+                reset=reset,
+                ensure_min_samples=ensure_min_samples,
+                allow_nd=self._any_shape,
             )
         )
 
@@ -172,27 +147,94 @@ def check_regressor(name: str, value: object) -> None:
         raise ParameterError(f"{name} must be a regressor, such as RidgeCV(), got {shown(value)}")
 
 
-def unmasked(values: ArrayLike) -> ArrayLike:
-    """The values, with NaN where an array is masked: NumPy and scikit-learn would take what lies beneath."""
-    return np.ma.filled(values.astype(float), np.nan) if isinstance(values, np.ma.MaskedArray) else values
-
-
 def check_numbers(name: str, values: Any) -> Any:
-    """`unmasked` values; ParameterError for dates, times and complex numbers among them.
+    """The values, with NaN where an array is masked; ParameterError for dates, times and complex numbers.
 
-    NumPy makes numbers of these without a word, of an unknown date too.
+    NumPy makes numbers of these without a word, of an unknown date and of what is masked too.
     """
-    is_frame = isinstance(values, pd.DataFrame | pd.Series)
-    parts = [values[column] for column in values] if isinstance(values, pd.DataFrame) else [values]
-    for part in parts:
-        array = part if is_frame else np.asarray(part)
+    for part in (values[column] for column in values) if isinstance(values, pd.DataFrame) else (values,):
+        array = part if isinstance(part, pd.Series) else np.asarray(part)
         kind = getattr(array.dtype, "kind", "O")
         objects = np.asarray(array).ravel() if kind == "O" else ()
         if kind in "mM" or any(isinstance(one, TIMES) for one in objects):
             raise ParameterError(f"{name} must hold numbers, got dates or times")
         if kind == "c" or any(isinstance(one, complex) for one in objects):
             raise ParameterError(f"{name} must hold real numbers: Complex data not supported")
-    return unmasked(values)
+    return np.ma.filled(values.astype(float), np.nan) if isinstance(values, np.ma.MaskedArray) else values
+
+
+def check_table(
+    name: str, table: Any, *, may_have_gaps: bool = False, at_least: int = 1
+) -> np.ndarray | pd.DataFrame:
+    """Rows and columns: a frame stays as it is, for whoever takes it to look at, anything else is an array.
+
+    Raises
+    ------
+    ParameterError
+        If columns have one name or hold infinity, or the array does not hold at least so many rows of finite
+        numbers; where an array may have gaps, its texts and infinity are left to others too.
+    """
+    if not isinstance(table, pd.DataFrame):
+        numbers = check_numbers(name, table)
+        options: dict[str, Any] = {"dtype": None, "ensure_all_finite": False} if may_have_gaps else {}
+        try:
+            return check_array(numbers, ensure_min_samples=at_least, input_name=name, **options)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"{name} must be a frame or rows of numbers: {one_line(error)}") from error
+    if 0 in table.shape:
+        raise ParameterError(f"{name} must have rows and columns, got shape {table.shape}")
+    names = table.columns.map(str)
+    if not names.is_unique:
+        raise ParameterError(
+            f"{name} must have columns of different names, got {names[names.duplicated()][0]!r} twice"
+        )
+    for column in table.select_dtypes("number", exclude=["timedelta", "complex"]):
+        if np.isinf(table[column].to_numpy(dtype=float, na_value=np.nan)).any():
+            raise ParameterError(f"{name} must hold finite numbers or gaps, got infinity in column {column}")
+    return table
+
+
+def check_targets(
+    y: Any, n_rows: int | None = None, *, at_least: int = 2, may_be_vectors: bool = False
+) -> np.ndarray:
+    """Targets as numbers, shape (n,), or where they may be vectors (n, t); NaN where one is not known.
+
+    Raises
+    ------
+    ParameterError
+        If one is no number, or they are not as many as rows, or fewer than `at_least` are known.
+    """
+    if y is None:
+        raise ParameterError("fit requires y to be passed, but the target y is None")  # scikit-learn's words
+    numbers = check_numbers("y", y)
+    try:
+        targets = check_array(
+            numbers, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y"
+        )
+        if not (may_be_vectors and targets.ndim == 2 and targets.shape[1] > 1):
+            targets = column_or_1d(targets, warn=True)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"y must hold a number for each row, NaN if it is unlabeled: {one_line(error)}"
+        ) from error
+    if n_rows is not None and len(targets) != n_rows:
+        raise ParameterError(f"X and y must be as long, got {n_rows} and {len(targets)}")
+    labeled = is_labeled(targets)
+    is_part = np.isfinite(targets).reshape(len(targets), -1).any(axis=1) & ~labeled
+    if is_part.any():
+        row = int(is_part.argmax())
+        raise ParameterError(
+            f"a target vector must be known or NaN as a whole, got {targets[row]} in row {row}"
+        )
+    if labeled.sum() < at_least:
+        raise ParameterError(f"y must hold at least {at_least} targets that are not NaN, got {labeled.sum()}")
+    return targets
+
+
+def check_training_set(X: ArrayLike | pd.DataFrame, y: ArrayLike) -> tuple[pd.DataFrame, np.ndarray]:
+    """Rows as a frame, for any regressor, and targets as numbers, of which three are known at least."""
+    rows = pd.DataFrame(check_table("X", X, may_have_gaps=True, at_least=2))
+    return rows, check_targets(y, len(rows), at_least=3)
 
 
 def check_finite(estimates: np.ndarray) -> np.ndarray:
@@ -215,11 +257,6 @@ def check_estimates(name: str, estimates: np.ndarray) -> None:
     """Raise ParameterError unless what a regressor says of labels left out are finite numbers."""
     if not np.isfinite(estimates).all():
         raise ParameterError(f"{name} must estimate finite numbers, got NaN or inf for a label left out")
-
-
-def _dtypes(any_shape: bool) -> list[type]:
-    """Where arrays may be large and mapped from a file, float32 stays: a copy would fill the memory."""
-    return [np.float64, np.float32] if any_shape else [np.float64]
 
 
 @contextmanager

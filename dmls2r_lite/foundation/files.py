@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -46,12 +47,8 @@ def write_whole(path: Path, text: str) -> None:
 
 def leftovers(path: Path) -> list[Path]:
     """What programs that were killed have left of writing a file."""
-    return [
-        found
-        for found in path.parent.glob(".unfinished-*")
-        if (number := found.name.removeprefix(".unfinished-").removesuffix(f"-{path.name}")).isdigit()
-        and found.name == f".unfinished-{number}-{path.name}"
-    ]
+    name = re.compile(rf"\.unfinished-\d+-{re.escape(path.name)}")
+    return [found for found in path.parent.iterdir() if name.fullmatch(found.name)]
 
 
 def ending_with(parent: int, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
-import numpy as np
+# NumPy and PyTorch are asked for where a value may be theirs: this file is read before every command.
 
 MAX_COUNT, MAX_NUMBER = 2**31, 1e30  # larger numbers overflow in float32
 
@@ -24,8 +26,8 @@ class Rule(NamedTuple):
 
     def or_else(self, words: str, other: Callable[[Any], bool]) -> Rule:
         """The rule with one more kind of value."""
-        return Rule(f"{self.allowed}, or {words}" if words else self.allowed,
-                    lambda value: other(value) or self.fits(value))  # fmt: skip
+        allowed = f"{self.allowed}, or {words}" if words else self.allowed
+        return Rule(allowed, lambda value: self.fits(value) or other(value))
 
     def or_none(self) -> Rule:
         """The rule for a parameter that may be left open."""
@@ -46,8 +48,8 @@ def number(words: str, fits: Callable[[float], bool]) -> Rule:
     """Finite numbers of Python and NumPy for which `fits` is true."""
 
     def is_number(value: Any) -> bool:
-        if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
-            return False  # of fractions, which are real too, PyTorch makes nothing
+        if not isinstance(value, numbers.Real) or isinstance(value, bool | Fraction):
+            return False  # of fractions PyTorch makes nothing
         try:
             return abs(float(value)) <= MAX_NUMBER and fits(float(value))
         except OverflowError:  # an integer such as 10**400
@@ -60,7 +62,8 @@ def choice(*values: Any) -> Rule:
     """One of some values."""
 
     def is_one(value: Any) -> bool:
-        value = bool(value) if isinstance(value, np.bool_) else value
+        if str(getattr(value, "dtype", "")) == "bool" and value.shape == ():
+            value = bool(value)  # NumPy's
         return any(isinstance(value, type(known)) and value == known for known in values)
 
     return Rule(f"one of {', '.join(map(repr, values))}", is_one)
@@ -72,111 +75,78 @@ def _is_module(value: Any) -> bool:
     return isinstance(value, torch.nn.Module)
 
 
-def _is_sequence(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)
+def _is_random_state(value: Any) -> bool:
+    import numpy as np
+
+    return isinstance(value, np.random.RandomState)
+
+
+def _is_step(value: Any) -> bool:
+    has_parts = all(callable(getattr(value, part, None)) for part in ("batches", "loss"))
+    is_one = has_parts and not isinstance(value, type) and getattr(value, "name", None) == "metric"
+    return value is None or is_one
+
+
+def _each(rule: Rule, sizes: Callable[[int], bool]) -> Callable[[Any], bool]:
+    """A test for sequences of so many values that a rule allows."""
+    return lambda values: (
+        isinstance(values, Sequence)
+        and not isinstance(values, str)
+        and sizes(len(values))
+        and all(map(rule.fits, values))
+    )
 
 
 COUNT, ABOVE_ZERO = count(), number("a finite number above 0", lambda value: value > 0)
 SHARE = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
-MODULE = Rule("a torch.nn.Module or None", lambda value: value is None or _is_module(value))
 CALLABLE = Rule("callable or None", lambda value: value is None or callable(value))
 JOBS = COUNT.or_else("-1", count(-1, -1).fits)
-SCALING = choice("minmax", "standard", "none")
 SCHEDULE_NAMES = (
     "alternate", "alternate_pairwise_last", "pairwise_only", "joint", "sequential", "sequential_metric_first",
 )  # fmt: skip
 
 # The one table of what parameters may be, wherever they are given: to an estimator, a rival, a notebook or
 # the command. Where a rule depends on other values, `check_rules` adds it.
-RULES: dict[str, Rule] = {
-    # data and studies
-    "n_labeled": count(2),
-    "n_unlabeled": count(0),
-    "seed": count(0, 2**31),  # seeds count up from here, and NumPy's legacy generators end at 2**32
-    "random_state": count(0, 2**32 - 1).or_else(
-        "a numpy.random.RandomState", lambda value: isinstance(value, np.random.RandomState)
-    ).or_none(),
-    "n_seeds": count(2),
-    "n_repeats": count(2),
-    "n_splits": count(2),
-    "n_folds": count(2),
-    "cv": count(2),
-    "n": COUNT,
-    "max_pool": COUNT,
-    "n_jobs": JOBS.or_none(),
-    "--jobs": JOBS,
-    "method": choice(
-        "average", "DML-S2R", "step 1", "extra trees", "extra trees on pairs", "Gaussian process", "ridge",
-        "3-NN", "median",
+_BY_RULE: list[tuple[Rule, str]] = [
+    (COUNT, "n k n_rows n_networks n_neighbors n_epochs max_steps_per_epoch batch_size max_pool pool_size"),
+    (COUNT.or_none(), "pair_batch_size anchor_batch_size"),
+    (count(2), "n_labeled n_seeds n_repeats n_splits n_folds n_peers cv"),
+    (count(0), "n_unlabeled max_rounds"),
+    (count(0, 2**31), "seed"),  # seeds count up from here, and NumPy's legacy generators end at 2**32
+    (count(0, 2**32 - 1).or_else("a numpy.random.RandomState", _is_random_state).or_none(), "random_state"),
+    (JOBS, "--jobs"),
+    (JOBS.or_none(), "n_jobs"),
+    (ABOVE_ZERO, "learning_rate boundary margin weight"),
+    (number("a finite number of 0 or more", lambda value: value >= 0), "noise sharpness"),
+    (number("a number above 0 and below 1", lambda value: 0 < value < 1), "level coverage"),
+    (number("a finite number", lambda value: True), "temperature"),
+    (SHARE, "similar_targets similar_features"),
+    (Rule("2 exponents of 1 or more", _each(number("", lambda value: value >= 1), lambda n: n == 2)), "p"),
+    (Rule("a sequence of one or more integers of 1 or more", _each(COUNT, lambda n: n > 0)), "hidden_sizes"),
+    (choice(False, True), "warm_start progress weight_gradient chosen clip"),
+    (choice("minmax", "standard", "none"), "scaling feature_scaling target_scaling"),
+    (choice("train", "all", "none"), "scale_on"),
+    (choice("drop", "as_published"), "missing"),
+    (
+        choice("average", "DML-S2R", "step 1", "extra trees", "extra trees on pairs", "Gaussian process",
+               "ridge", "3-NN", "median"),
+        "method",
     ),
-    "missing": choice("drop", "as_published"),
-    "scale_on": choice("train", "all", "none"),
-    # networks and their training
-    "hidden_sizes": Rule(
-        "a sequence of one or more integers of 1 or more",
-        lambda sizes: _is_sequence(sizes) and len(sizes) > 0 and all(map(COUNT.fits, sizes)),
-    ),
-    "encoder": MODULE,
-    "head": MODULE,
-    "n_networks": COUNT,
-    "metric_space": choice("after_relu", "before_relu"),
-    "scaling": SCALING,
-    "feature_scaling": SCALING,
-    "target_scaling": SCALING,
-    "schedule": choice(*SCHEDULE_NAMES).or_else("", callable),
-    "n_epochs": COUNT,
-    "learning_rate": ABOVE_ZERO,
-    "optimizer_state": choice("shared", "separate"),
-    "pair_batch_size": COUNT.or_none(),
-    "anchor_batch_size": COUNT.or_none(),
-    "batch_size": COUNT,
-    "max_steps_per_epoch": COUNT,
-    "early_stopping": choice(None, "held_out", "cross_validation", "leave_one_out"),
-    "warm_start": choice(False, True),
-    "progress": choice(False, True),
-    "callback": CALLABLE,
-    # mining and its loss
-    "k": COUNT,
-    "miner": choice("absolute", "signed").or_else("", callable),
-    "mining_mode": choice("absolute", "signed"),
-    "metric_loss": CALLABLE,
-    "metric_step": Rule(
-        "a step with the name 'metric', batches and loss, or None",
-        lambda step: step is None
-        or (getattr(step, "name", None) == "metric"
-            and not isinstance(step, type)
-            and all(callable(getattr(step, part, None)) for part in ("batches", "loss"))),
-    ),
-    "embedding": choice("unit", "raw"),
-    "boundary": ABOVE_ZERO,
-    "margin": ABOVE_ZERO,
-    "temperature": number("a finite number", lambda value: True),
-    "weighting": choice("ranked_list", "literal"),
-    "weight_gradient": choice(False, True),
-    # newer losses
-    "mixed_loss": Rule("callable", callable),
-    "weight": ABOVE_ZERO,
-    "n_rows": COUNT,
-    "n_peers": count(2),
-    "noise": number("a finite number of 0 or more", lambda value: value >= 0),
-    # verdicts and few labels
-    "level": number("a number above 0 and below 1", lambda value: 0 < value < 1),
-    "sharpness": number("a finite number of 0 or more", lambda value: value >= 0),
-    "coverage": number("a number above 0 and below 1", lambda value: 0 < value < 1),
-    "normalizer": choice(None, "spread", "metric"),
-    "chosen": choice(False, True),
-    "clip": choice(False, True),
-    # rivals
-    "n_neighbors": COUNT,
-    "similar_targets": SHARE,
-    "similar_features": SHARE,
-    "pool_size": COUNT,
-    "max_rounds": count(0),
-    "p": Rule(
-        "2 exponents of 1 or more",
-        lambda p: _is_sequence(p) and len(p) == 2 and all(number("", lambda v: v >= 1).fits(v) for v in p),
-    ),
-}  # fmt: skip
+    (choice("after_relu", "before_relu"), "metric_space"),
+    (choice(*SCHEDULE_NAMES).or_else("", callable), "schedule"),
+    (choice("shared", "separate"), "optimizer_state"),
+    (choice(None, "held_out", "cross_validation", "leave_one_out"), "early_stopping"),
+    (choice("absolute", "signed"), "mining_mode"),
+    (choice("absolute", "signed").or_else("", callable), "miner"),
+    (choice("unit", "raw"), "embedding"),
+    (choice("ranked_list", "literal"), "weighting"),
+    (choice(None, "spread", "metric"), "normalizer"),
+    (Rule("a torch.nn.Module or None", lambda value: value is None or _is_module(value)), "encoder head"),
+    (CALLABLE, "callback metric_loss"),
+    (Rule("callable", callable), "mixed_loss"),
+    (Rule("a step with the name 'metric', batches and loss, or None", _is_step), "metric_step"),
+]  # fmt: skip
+RULES = {name: rule for rule, names in _BY_RULE for name in names.split()}
 
 
 def check_rules(values: Mapping[str, Any], *, at_least: Mapping[str, int] | None = None) -> None:
@@ -209,7 +179,7 @@ def _beyond(value: Any, allowed: str) -> str:
     """What a message adds for a number that is right, but for its size."""
     if isinstance(value, int) and value > MAX_COUNT and "integer" in allowed and "or more" in allowed:
         return f"; the largest is {MAX_COUNT}"
-    if isinstance(value, float) and MAX_NUMBER < value < np.inf and "integer" not in allowed:
+    if isinstance(value, float) and MAX_NUMBER < value < math.inf and "integer" not in allowed:
         return f"; the largest is {MAX_NUMBER:g}"
     return ""
 
@@ -220,11 +190,16 @@ def check_not_above(name: str, value: int, limit: int, of_what: str) -> None:
         raise ParameterError(f"{name} must not exceed {of_what}, {limit}, got {value}")
 
 
+def one_line(text: object) -> str:
+    """A text, such as an error's, without line breaks."""
+    return " ".join(str(text).split())
+
+
 def shown(value: object) -> str:
     """A value in a message: on one line, and not longer than one."""
     if isinstance(value, int) and abs(value) > 2**63:
         return f"an integer of {len(str(abs(value)))} digits"
-    text = " ".join(repr(value).split())
+    text = one_line(repr(value))
     return text if len(text) <= 200 else f"{text[:200]}..."
 
 

@@ -8,6 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from .parameters import shown
+
 MiningMode = Literal["absolute", "signed"]
 
 
@@ -183,22 +185,27 @@ def check_mining(k: int, m: int, mode: str, *values: Tensor) -> None:
 
 def check_mined(mined: object, n: int, m: int, k: int) -> tuple[Tensor, Tensor]:
     """What a miner has returned, or ValueError if it is not two sets of k of m rows for each of n anchors."""
+    got = shown(mined)
     try:
         positives, negatives = (torch.as_tensor(rows) for rows in mined)  # type: ignore[attr-defined]
-        is_whole = not any(rows.is_floating_point() or rows.is_complex() for rows in (positives, negatives))
-        is_whole &= positives.dtype != torch.bool and negatives.dtype != torch.bool
-        if is_whole and positives.shape == negatives.shape == (n, k):
-            rows = torch.cat([positives, negatives], dim=1)
-            if n == 0 or (rows.min() >= 0 and rows.max() < m):
+        rows = torch.cat([positives, negatives], dim=1)
+        got = f"{rows.dtype} of shapes {tuple(positives.shape)} and {tuple(negatives.shape)}"
+        if positives.shape == negatives.shape == (n, k) and rows.dtype in (torch.int32, torch.int64):
+            got += f" from {rows.min()} to {rows.max()}"
+            if rows.min() >= 0 and rows.max() < m:
                 return positives.long(), negatives.long()
-        got = " and ".join(
-            f"{rows.dtype} of shape {tuple(rows.shape)} from {rows.min()} to {rows.max()}"
-            if rows.numel()
-            else f"shape {tuple(rows.shape)}"
-            for rows in (positives, negatives)
-        )
-    except (TypeError, ValueError, RuntimeError):
-        got = repr(mined)
+    except (TypeError, ValueError, RuntimeError, IndexError):
+        pass
     raise ValueError(
         f"miner must return two tensors of integers of shape ({n}, {k}), rows from 0 to {m - 1}, got {got}"
     )
+
+
+def check_loss(loss: object) -> Tensor:
+    """What a loss has returned, or ValueError if it is not a scalar tensor that depends on weights."""
+    if not isinstance(loss, Tensor) or loss.ndim > 0 or not loss.requires_grad:
+        got = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) and loss.ndim else shown(loss)
+        raise ValueError(
+            f"metric_loss must give a scalar tensor that depends on the network's weights, got {got}"
+        )
+    return loss

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -21,9 +20,7 @@ from ..rivals.trees import ExtraTrees
 from ..rivals.twins import PairwiseDifferenceRegressor
 from .folds import LabeledKFold, fit_with_seed, fit_without
 
-Models = Mapping[str, RegressorMixin] | Sequence[RegressorMixin | str]
-
-
+Models = Mapping[str, RegressorMixin] | Sequence[RegressorMixin]
 MAX_LABELS_IN_PAIRS = 100
 
 
@@ -58,10 +55,9 @@ class AveragedRegressor(SemiSupervisedRegressor):
 
     Parameters
     ----------
-    models : mapping of str to regressor, or sequence of regressors or of import paths, optional
-        What to average; `default_models` if not given. An import path, such as
-        "tabicl.TabICLRegressor", names a class that needs no arguments. Models that take unlabeled rows
-        are given them, the others the labeled rows only.
+    models : mapping of str to regressor, or sequence of regressors, optional
+        What to average; `default_models` if not given. Models that take unlabeled rows are given them, the
+        others the labeled rows only.
     sharpness : float, default=0.2
         0 gives all models the same weight; the larger, the more the best one counts.
     cv : int, default=5
@@ -105,83 +101,42 @@ class AveragedRegressor(SemiSupervisedRegressor):
     ) -> list[AveragedRegressor]:
         """Fit copies, each with the targets of a fold hidden, and with weights from the other folds.
 
-        Each needs its models' errors on labels that are hidden too. If no label is in two folds of one seed,
-        three or more of them hold labels, and without any two three labels are left, these are the other
-        folds, and all copies share the models fitted without two folds: n (n + 1) / 2 fits of a model for n
-        folds, in place of n (cv + 1).
+        Each needs its models' errors on labels that are hidden too. If three or more folds of one seed hold
+        labels, and without any two of them three labels are left, the errors are those on the other folds,
+        and all copies share the models fitted without two: n (n + 1) / 2 fits of a model for n folds, in
+        place of n (cv + 1).
 
         Parameters
         ----------
         X, y, folds, seeds
-            See `dmls2r_lite.study.trials.fit_without`.
+            See `dmls2r_lite.practice.folds.fit_without`.
         """
-        check_rules(self.get_params(deep=False))
         copies: dict[int, AveragedRegressor] = {}
         for seed in dict.fromkeys(seeds):
             places = [place for place, of_fold in enumerate(seeds) if of_fold == seed]
-            rows = np.concatenate([folds[place] for place in places])
-            sizes = sorted(len(folds[place]) for place in places if len(folds[place]))
-            n_left = y.notna().sum() - sum(sizes[-2:])
-            if len(sizes) < 3 or n_left < 3 or len(np.unique(rows)) < len(rows):
-                for place in places:
-                    hidden = y.copy()
-                    hidden.iloc[folds[place]] = np.nan
-                    copies[place] = fit_with_seed(self, X, hidden, seed)
-                continue
-            of_seed = self._fit_sharing(X, y, [folds[place] for place in places], seed)
-            copies |= dict(zip(places, of_seed, strict=True))
+            of_seed = [folds[place] for place in places]
+            sizes = sorted(len(fold) for fold in of_seed if len(fold))
+            if len(sizes) < 3 or y.notna().sum() - sum(sizes[-2:]) < 3:
+                hidden = [y.mask(np.isin(np.arange(len(y)), fold)) for fold in of_seed]
+                fitted = [fit_with_seed(self, X, targets, seed) for targets in hidden]
+            else:
+                fitted = [clone(self).set_params(random_state=seed) for _ in places]
+                check_rules(self.get_params(deep=False))
+                for copy in fitted:
+                    rows, targets = copy._validate_training_set(X, y)
+                _fit_sharing(dict(enumerate(fitted)), pd.DataFrame(rows), pd.Series(targets), of_seed, seed)
+            copies |= dict(zip(places, fitted, strict=True))
         return [copies[place] for place in range(len(folds))]
-
-    def _fit_sharing(
-        self, X: pd.DataFrame, y: pd.Series, folds: Sequence[np.ndarray], seed: int
-    ) -> list[AveragedRegressor]:
-        n = len(folds)
-        copies = [clone(self).set_params(random_state=seed) for _ in folds]
-        for copy in copies:
-            checked = copy._validate_training_set(X, y)
-        X, y = pd.DataFrame(checked[0]), pd.Series(checked[1])
-        members = self._members(int(y.notna().sum()))
-        with_labels = [number for number, fold in enumerate(folds) if len(fold)]
-        # What to hide for each copy, and for the errors that weight its models: one fold more.
-        sets = {frozenset({a, b} & set(with_labels)) for a in range(n) for b in with_labels}
-        sets |= {frozenset({a} & set(with_labels)) for a in range(n)}
-        to_hide = sorted(sets, key=sorted)
-        hidden = [np.concatenate([np.zeros(0, int), *(folds[number] for number in sorted(numbers))])
-                  for numbers in to_hide]  # fmt: skip
-        models: list[dict[str, RegressorMixin]] = [{} for _ in folds]
-        errors: list[dict[str, np.ndarray]] = [{} for _ in folds]
-        for name, member in members.items():
-            fitted = dict(zip(to_hide, fit_without(member, X, y, hidden, [seed] * len(hidden)), strict=True))
-            for a in range(n):
-                models[a][name] = fitted[frozenset({a} & set(with_labels))]
-                errors[a][name] = np.concatenate(
-                    [
-                        _errors(fitted[frozenset({a, b} & set(with_labels))], X, y, folds[b])
-                        for b in with_labels
-                        if b != a
-                    ]
-                )
-        for copy, of_copy, its_errors in zip(copies, models, errors, strict=True):
-            copy._combine(of_copy, its_errors)
-        return copies
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         n_labeled = int(np.isfinite(y).sum())
         if n_labeled < 5:
             raise ParameterError(f"y must hold at least 5 targets that are not NaN, got {n_labeled}")
-        members = self._members(n_labeled)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        rows, targets = pd.DataFrame(X), pd.Series(y)
-        dealt = LabeledKFold(min(self.cv, n_labeled), np.random.default_rng(seed)).split(rows, targets)
+        dealt = LabeledKFold(min(self.cv, n_labeled), np.random.default_rng(seed)).split(X, y)
         folds = [fold for _, fold in dealt]
-        errors, models = {}, {}
-        for name, member in members.items():
-            fitted = fit_without(member, rows, targets, folds, [seed] * len(folds))
-            errors[name] = np.concatenate(
-                [_errors(model, rows, targets, fold) for model, fold in zip(fitted, folds, strict=True)]
-            )
-            models[name] = fit_with_seed(member, rows, targets, seed)
-        self._combine(models, errors)
+        nothing = np.zeros(0, dtype=int)
+        _fit_sharing({len(folds): self}, pd.DataFrame(X), pd.Series(y), [*folds, nothing], seed)
 
     def _combine(self, models: dict[str, RegressorMixin], errors: Mapping[str, np.ndarray]) -> None:
         """Keep fitted models, and weight them by their errors on held-out labels."""
@@ -216,39 +171,50 @@ class AveragedRegressor(SemiSupervisedRegressor):
         return self._each(self._validate_rows(X))
 
     def _members(self, n_labeled: int) -> dict[str, RegressorMixin]:
-        """The models by name, those with an import path made."""
+        """The models by name."""
         given = default_models(n_labeled) if self.models is None else self.models
         if isinstance(given, str) or not isinstance(given, Mapping | Sequence) or len(given) == 0:
             raise ParameterError(
                 "models must be a mapping of names to regressors, a sequence of them, or None, "
                 f"got {shown(given)}"
             )
-        named = given.items() if isinstance(given, Mapping) else (("", one) for one in given)
+        named = given.items() if isinstance(given, Mapping) else ((type(one).__name__, one) for one in given)
         members: dict[str, RegressorMixin] = {}
-        for name, one in named:
-            model = _import(one) if isinstance(one, str) else one
-            check_regressor(f"models: {one!r}" if isinstance(one, str) else "each of models", model)
-            plain = name = name or type(model).__name__
-            for number in itertools.count(2):  # two of a class
-                if name not in members:
-                    break
-                name = f"{plain} {number}"
-            members[name] = model
+        for plain, model in named:
+            check_regressor("each of models", model)
+            names = (plain if number == 1 else f"{plain} {number}" for number in itertools.count(1))
+            members[next(name for name in names if name not in members)] = model  # two of a class
         return members
+
+
+def _fit_sharing(
+    averages: Mapping[int, AveragedRegressor],
+    X: pd.DataFrame,
+    y: pd.Series,
+    folds: Sequence[np.ndarray],
+    seed: int,
+) -> None:
+    """Fit averages, each without the fold of its number, and weight their models by errors on the others."""
+    members = next(iter(averages.values()))._members(int(y.notna().sum()))
+    with_labels = [number for number, fold in enumerate(folds) if len(fold)]
+    # What to hide for each average (a, a), and for the errors that weight its models: one fold more.
+    hidden = {(a, b): frozenset({a, b} & set(with_labels)) for a in averages for b in [a, *with_labels]}
+    to_hide = sorted(set(hidden.values()), key=sorted)
+    nothing = np.zeros(0, dtype=int)
+    rows = [np.concatenate([nothing, *(folds[number] for number in sorted(numbers))]) for numbers in to_hide]
+    models: dict[int, dict[str, RegressorMixin]] = {a: {} for a in averages}
+    errors: dict[int, dict[str, np.ndarray]] = {a: {} for a in averages}
+    for name, member in members.items():
+        fitted = dict(zip(to_hide, fit_without(member, X, y, rows, [seed] * len(rows)), strict=True))
+        for a in averages:
+            models[a][name] = fitted[hidden[a, a]]
+            errors[a][name] = np.concatenate(
+                [_errors(fitted[hidden[a, b]], X, y, folds[b]) for b in with_labels if b != a]
+            )
+    for a, average in averages.items():
+        average._combine(models[a], errors[a])
 
 
 def _errors(model: RegressorMixin, X: pd.DataFrame, y: pd.Series, fold: np.ndarray) -> np.ndarray:
     # Of a column, (n, 1), NumPy would make all differences between estimates and targets.
     return np.abs(column_or_1d(model.predict(X.iloc[fold])) - y.iloc[fold].to_numpy())
-
-
-def _import(path: str) -> RegressorMixin:
-    """An instance of the class with that import path."""
-    module, _, name = path.rpartition(".")
-    try:
-        return getattr(import_module(module), name)()
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise ParameterError(
-            f"models: {path!r} must be the import path of a regressor that needs no arguments, such as "
-            f"'sklearn.svm.SVR', but it could not be made: {error}"
-        ) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
-from ..data.preparing import make_preprocessor
-from ..foundation.checks import check_numbers
-from ..foundation.parameters import ParameterError, check_not_above, check_rules
+from ..data.preparing import describe_columns, make_preprocessor
+from ..foundation.checks import check_table
+from ..foundation.parameters import ParameterError, check_not_above, check_rules, shown
 
 NOISE = 0.1  # variance of what a label adds to the Gaussian process, whose own variance is 1
 CLIP = 5.0  # standard deviations: what lies farther out counts as being there
@@ -120,28 +119,22 @@ def choose_rows(
     """
     check_rules({"n": n, "max_pool": max_pool, "random_state": random_state})
     table = check_table("X", X)
-    is_labeled = _check_labeled(labeled, len(table))
-    if is_labeled.all():
-        raise ParameterError(f"labeled must leave a row to choose, got all {len(table)}")
-    is_empty = table.isna().all(axis=1).to_numpy() if isinstance(table, pd.DataFrame) else False
+    is_labeled = np.isin(np.arange(len(table)), _check_positions("labeled", labeled, len(table)))
+    is_empty = pd.DataFrame(table).isna().all(axis=1).to_numpy()
     can_be_chosen = ~is_labeled & ~is_empty
-    with_values = " but with a value" if np.any(is_empty) else ""
+    with_values = " but with a value" if is_empty.any() else ""
     check_not_above("n", n, int(can_be_chosen.sum()), f"the number of rows without a label{with_values}")
-    if max_pool < n:
-        raise ParameterError(f"max_pool must be n, {n}, or more, got {max_pool}")
+    check_not_above("n", n, max_pool, "max_pool")
     random = check_random_state(random_state)
     pool = _draw(can_be_chosen, max_pool, random)
     space = Space(table, pool)
     rows = np.concatenate([pool, np.setdiff1d(np.flatnonzero(is_labeled), pool)])
     Z, counted = space.place(_take(table, rows)), np.arange(len(pool))
     if targets is not None:
-        others = _check_targets(targets, table)
-        others = _take(others, _draw(np.ones(len(others), dtype=bool), max_pool, random))
+        others = rows_like("targets", targets, table)
+        others = others.iloc[_draw(np.ones(len(others), dtype=bool), max_pool, random)]
         counted = len(rows) + np.arange(len(others))
-        try:
-            Z = np.vstack([Z, space.place(others)])
-        except ValueError as error:
-            raise ParameterError(f"targets must hold what X does: {error}") from error
+        Z = np.vstack([Z, space.place(others)])
     C = space.covariance(Z, Z)
     C = posterior_covariance(C, np.flatnonzero(is_labeled[rows]))
     is_free = np.zeros(len(C), dtype=bool)
@@ -188,15 +181,16 @@ def posterior_sd(
     """
     check_rules({"max_pool": max_pool, "random_state": random_state})
     table = check_table("X", X)
-    is_labeled = _check_labeled(labeled, len(table))
+    rows = np.unique(_check_positions("labeled", labeled, len(table)))
     wanted = np.arange(len(table)) if at is None else _check_positions("at", at, len(table))
-    space = Space(table, _draw(~is_labeled, max_pool, check_random_state(random_state)))
-    rows = np.flatnonzero(is_labeled)
+    is_free = ~np.isin(np.arange(len(table)), rows)
+    space = Space(table, _draw(is_free, max_pool, check_random_state(random_state)))
     Z = space.place(_take(table, rows))
-    factor = cho_factor(space.covariance(Z, Z) + NOISE * np.eye(len(rows))) if len(rows) else None
     variances = np.ones(len(wanted))
-    for part in _chunks(len(wanted)):
-        if factor is not None:
+    if len(rows):
+        factor = cho_factor(space.covariance(Z, Z) + NOISE * np.eye(len(rows)))
+        for start in range(0, len(wanted), CHUNK):
+            part = slice(start, start + CHUNK)
             K = space.covariance(Z, space.place(_take(table, wanted[part])))
             variances[part] -= np.einsum("lj,lj->j", K, cho_solve(factor, K))
     return np.sqrt(variances + NOISE)
@@ -207,7 +201,10 @@ class Space:
 
     def __init__(self, table: np.ndarray | pd.DataFrame, pool: np.ndarray) -> None:
         rows = _take(table, pool)
-        self.preprocessor = make_preprocessor(rows).fit(rows) if isinstance(rows, pd.DataFrame) else None
+        self.preprocessor = None
+        if isinstance(rows, pd.DataFrame):
+            named = rows.rename(columns=str)  # scikit-learn stumbles over numbers where a column is left out
+            self.preprocessor = make_preprocessor(named).fit(named)
         values = self._numbers(rows)
         if values.shape[1] == 0:
             raise ParameterError("X must have a column that can be used, got none but empty or equal ones")
@@ -230,7 +227,7 @@ class Space:
 
     def _numbers(self, rows: np.ndarray | pd.DataFrame) -> np.ndarray:
         if self.preprocessor is not None:
-            rows = self.preprocessor.transform(rows)
+            rows = self.preprocessor.transform(pd.DataFrame(rows).rename(columns=str))
         return np.asarray(rows, dtype=float, order="C")  # sums round by the order in memory
 
 
@@ -247,83 +244,32 @@ def _take(table: np.ndarray | pd.DataFrame, rows: np.ndarray) -> np.ndarray | pd
     return table.iloc[rows] if isinstance(table, pd.DataFrame) else table[rows]
 
 
-def _chunks(n_rows: int) -> Iterator[slice]:
-    return (slice(start, start + CHUNK) for start in range(0, n_rows, CHUNK))
-
-
-def check_table(name: str, table: Any) -> np.ndarray | pd.DataFrame:
-    """An array of finite numbers or a frame, with rows and columns."""
-    if isinstance(table, pd.DataFrame):
-        names = table.columns.map(str)  # scikit-learn stumbles over numbers where a column is left out
-        if not names.is_unique:
-            raise ParameterError(
-                f"{name} must have columns of different names, got {names[names.duplicated()][0]!r} twice"
-            )
-        table = table.set_axis(names, axis=1)
-    else:
-        table = np.asarray(check_numbers(name, table))
-        if table.dtype.kind not in "biuf":
-            try:
-                table = table.astype(float, casting="unsafe" if table.dtype.kind in "OUS" else "safe")
-            except (TypeError, ValueError) as error:
-                raise ParameterError(f"{name} must hold numbers, or be a data frame: {error}") from error
-    if table.ndim != 2 or 0 in table.shape:
-        raise ParameterError(f"{name} must have rows and columns, got shape {table.shape}")
-    is_frame = isinstance(table, pd.DataFrame)
-    numbers = table.select_dtypes("number", exclude="timedelta") if is_frame else pd.DataFrame(table)
-    for part in _chunks(len(table)):
-        values = numbers.iloc[part].to_numpy(dtype=float, na_value=np.nan)
-        wrong = np.isinf(values) if is_frame else ~np.isfinite(values)
-        if wrong.any():
-            row, column = np.argwhere(wrong)[0]
-            raise ParameterError(
-                f"{name} must be finite (gaps are allowed in a data frame), got {values[row, column]} "
-                f"in row {part.start + row}, column {numbers.columns[column]}"
-            )
-    return table
-
-
-def _check_targets(targets: Any, table: np.ndarray | pd.DataFrame) -> np.ndarray | pd.DataFrame:
-    """Rows with the columns of X, in their order."""
-    targets = check_table("targets", targets)
-    if isinstance(table, pd.DataFrame) and isinstance(targets, pd.DataFrame):
-        missing = [column for column in table.columns if column not in targets.columns]
-        if missing:
-            raise ParameterError(
-                f"targets must have the columns of X, got none named {', '.join(map(str, missing))}"
-            )
-        return targets[table.columns]
-    if isinstance(table, pd.DataFrame) or isinstance(targets, pd.DataFrame):
-        raise ParameterError("targets must be a data frame where X is one, and an array where it is none")
-    if targets.shape[1] != table.shape[1]:
+def rows_like(name: str, rows: Any, X: np.ndarray | pd.DataFrame) -> pd.DataFrame:
+    """Rows with the columns of X, in their order, that hold what these do; else a ParameterError."""
+    given, table = check_table(name, rows), pd.DataFrame(X)
+    found = pd.DataFrame(given)
+    is_wider = found.shape[1] > table.shape[1] and not isinstance(given, pd.DataFrame)
+    if is_wider or not set(table).issubset(found):
+        wanted, got = (", ".join(map(str, part)) for part in (table, found))
+        raise ParameterError(f"{name} must have the columns of X, {wanted}, got {got}")
+    found = found[table.columns]
+    of_x, of_rows = (describe_columns(part)["kind"] for part in (table, found))
+    for column in table.columns[table.notna().any() & found.notna().any() & (of_x != of_rows)]:
         raise ParameterError(
-            f"targets must have the columns of X, {table.shape[1]}, got {targets.shape[1]} columns"
+            f"{name} must hold a {of_x[column]} in column {column}, as X does, got a {of_rows[column]}"
         )
-    return targets
-
-
-def _check_labeled(labeled: Any, n_rows: int) -> np.ndarray:
-    """Whether a row is labeled, for each."""
-    is_labeled = np.zeros(n_rows, dtype=bool)
-    is_labeled[_check_positions("labeled", labeled, n_rows)] = True
-    return is_labeled
+    return found
 
 
 def _check_positions(name: str, positions: Any, n_rows: int) -> np.ndarray:
     """Positions of rows, which may be given as a boolean for each row."""
     given = np.asarray(positions)
-    if given.size == 0 and given.ndim == 1:
-        return np.zeros(0, dtype=int)
-    if given.ndim != 1 or given.dtype.kind not in "biu":
-        raise ParameterError(f"{name} must hold positions of rows or a boolean for each, got {positions!r}")
-    if given.dtype == bool:
-        if len(given) != n_rows:
-            raise ParameterError(f"{name} must hold {n_rows} booleans, one for each row, got {len(given)}")
+    if given.dtype == bool and given.shape == (n_rows,):
         return np.flatnonzero(given)
-    outside = given[(given < 0) | (given >= n_rows)]
-    if len(outside):
-        raise ParameterError(f"{name} must hold positions from 0 to {n_rows - 1}, got {outside[0]}")
-    values, counts = np.unique(given, return_counts=True)
-    if counts.max() > 1:
-        raise ParameterError(f"{name} must hold each position once, got {values[counts.argmax()]} twice")
+    is_list = given.ndim == 1 and (given.dtype.kind in "iu" or given.size == 0)
+    wrong = given[(given < 0) | (given >= n_rows)].tolist() if is_list else positions
+    if not is_list or wrong:
+        raise ParameterError(
+            f"{name} must hold positions from 0 to {n_rows - 1} or {n_rows} booleans, got {shown(wrong)}"
+        )
     return given.astype(int)

@@ -10,12 +10,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 
-from ..data.preparing import describe_columns
-from ..foundation.checks import check_estimates, check_regressor, unmasked
+from ..foundation.checks import check_estimates, check_regressor, check_training_set
 from ..foundation.parameters import ParameterError, check_rules
-from .choosing import Space, check_table, posterior_sd
+from .choosing import Space, posterior_sd, rows_like
 from .folds import predict_held_out
-from .intervals import check_names, check_training_set
 
 N_PERMUTATIONS = 999
 MAX_POOL = 2000
@@ -35,7 +33,7 @@ class ExpectedError:
     plain : float
         Mean of `held_out["error"]`.
     held_out : pandas.DataFrame
-        A row per repeat and labeled row, see `dmls2r_lite.study.trials.predict_held_out`, and its `error`.
+        A row per repeat and labeled row, see `predict_held_out`, and its `error`.
     p_alike : float
         Of the permutation test whether labeled rows and pool look like draws from one table; NaN without
         a pool. It notices labels from one corner, but hardly rows that were chosen to spread out.
@@ -110,7 +108,7 @@ def cross_val_error(
     rows, values = check_training_set(X, y)
     frame, targets = rows.reset_index(drop=True), pd.Series(values)  # so that a row is a position
     is_labeled = targets.notna().to_numpy()
-    others = frame[~is_labeled] if pool is None else _rows_of_pool(pool, frame)
+    others = frame[~is_labeled] if pool is None else rows_like("pool", pool, frame)
     if chosen and len(others) == 0:
         raise ParameterError("with chosen=True there must be unlabeled rows in X, or a pool; got none")
     random = check_random_state(random_state)
@@ -119,8 +117,7 @@ def cross_val_error(
     check_estimates("model", held_out["prediction"].to_numpy(dtype=float))
     held_out = held_out.drop(columns="method")
     held_out["error"] = (held_out["prediction"] - held_out["target"]).abs()
-    of_row = held_out.groupby("row")["error"].mean()  # in the order of the rows
-    errors = of_row.to_numpy()
+    errors = held_out.groupby("row")["error"].mean().to_numpy()  # in the order of the rows
     plain = mean = float(errors.mean())
     spread = float(errors.std(ddof=1) / np.sqrt(len(errors)))
     p_alike, notice = np.nan, ""
@@ -130,9 +127,8 @@ def cross_val_error(
         labeled = frame[is_labeled]
         p_alike = _permutation_p(labeled, others, random)
         if chosen:
-            first = held_out[held_out["repeat"] == 0]
-            fold = pd.Series(first["fold"].to_numpy(), first["row"]).loc[of_row.index]
-            mean, spread = correct_for_choice(errors, fold.to_numpy(), labeled, others)
+            fold = held_out[held_out["repeat"] == 0].sort_values("row")["fold"].to_numpy()
+            mean, spread = correct_for_choice(errors, fold, labeled, others)
         elif p_alike < LEVEL:
             notice = (
                 f"The labeled rows look unlike the others (permutation test, p = {p_alike:.2g}): the error "
@@ -186,7 +182,7 @@ def correct_for_choice(
         See the Notes of `cross_val_error`.
     """
     n = len(errors)
-    rows = check_table("X", pd.concat([X_labeled, X_pool], ignore_index=True))
+    rows = pd.concat([X_labeled, X_pool], ignore_index=True)
     labels, pool = np.arange(n), np.arange(n, len(rows))
     space = Space(rows, pool)
     nearest = space.covariance(space.place(rows[:n]), space.place(rows[n:])).argmax(axis=0)
@@ -200,26 +196,6 @@ def correct_for_choice(
     return float(weighted * factor), float(np.sqrt(weights**2 @ (errors - weighted) ** 2) * factor)
 
 
-def _rows_of_pool(pool: ArrayLike | pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows with the columns of X, in their order."""
-    rows = pool if isinstance(pool, pd.DataFrame) else pd.DataFrame(np.asarray(unmasked(pool)))
-    check_names("pool", rows)
-    missing = [column for column in frame if column not in rows]
-    if missing or (rows is not pool and rows.shape[1] > frame.shape[1]):
-        wanted, got = (", ".join(map(str, columns)) for columns in (frame, rows))
-        raise ParameterError(f"pool must have the columns of X, {wanted}, got {got}")
-    rows = rows[frame.columns]
-    of_x, of_pool = (describe_columns(table)["kind"] for table in (frame, rows))
-    differ = frame.notna().any() & rows.notna().any() & (of_x != of_pool)
-    if differ.any():
-        place = int(differ.to_numpy().argmax())
-        raise ParameterError(
-            f"pool must hold a {of_x.iloc[place]} in column {frame.columns[place]}, as X does, "
-            f"got a {of_pool.iloc[place]}"
-        )
-    return rows
-
-
 def _permutation_p(labeled: pd.DataFrame, others: pd.DataFrame, random: np.random.RandomState) -> float:
     """Whether labeled rows look like the others: the maximum mean discrepancy against its permutations.
 
@@ -227,7 +203,7 @@ def _permutation_p(labeled: pd.DataFrame, others: pd.DataFrame, random: np.rando
     ----------
     Gretton et al. (2012): A kernel two-sample test. J. Mach. Learn. Res. 13.
     """
-    rows = check_table("X", pd.concat([labeled, others], ignore_index=True))
+    rows = pd.concat([labeled, others], ignore_index=True)
     n, n_labeled = len(rows), len(labeled)
     space = Space(rows, np.arange(n))
     Z = space.place(rows)

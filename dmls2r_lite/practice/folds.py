@@ -12,12 +12,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import mean_absolute_error
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from ..foundation.checks import check_numbers, is_labeled, takes_unlabeled
+from ..foundation.checks import check_targets, is_labeled, takes_unlabeled
 from ..foundation.files import ending_with
 from ..foundation.parameters import ParameterError, check_not_above, check_rules
 
@@ -40,7 +39,7 @@ class LabeledKFold:
     Examples
     --------
     >>> import numpy as np
-    >>> from dmls2r_lite.practice.folds import LabeledKFold
+    >>> from dmls2r_lite import LabeledKFold
     >>> y = np.array([1.0, np.nan, 2.0, np.nan])
     >>> [(train.tolist(), test.tolist()) for train, test in LabeledKFold(2, random_state=0).split(y, y)]
     [([0, 1, 3], [2]), ([1, 2, 3], [0])]
@@ -76,69 +75,45 @@ class LabeledKFold:
         ParameterError
             If there are fewer labels, or groups of labels, than folds, or `groups` has another length.
         """
-        labels = np.flatnonzero(is_labeled(np.asarray(check_numbers("y", y), dtype=float)))
+        labeled = is_labeled(check_targets(y, at_least=0, may_be_vectors=True))
+        labels = np.flatnonzero(labeled)
         check_not_above("n_splits", self.n_splits, len(labels), "the number of labels")
-        rng = self.random_state
-        if not isinstance(rng, np.random.Generator):  # which scikit-learn's check does not take
-            rng = check_random_state(rng)
-        rows = np.arange(len(np.asarray(y)))
+        rng: Any = self.random_state
+        rng = rng if isinstance(rng, np.random.Generator) else check_random_state(rng)
         if groups is None:
             folds = np.array_split(rng.permutation(labels), self.n_splits)
         else:
-            folds = _deal_groups(labels, groups, len(rows), self.n_splits, rng)
+            folds = self._deal_groups(labels, groups, len(labeled), rng)
         for fold in folds:
-            yield np.setdiff1d(rows, fold), np.sort(fold)
+            yield np.setdiff1d(np.arange(len(labeled)), fold), np.sort(fold)
 
     def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
         """Number of folds."""
         return self.n_splits
 
-
-def _deal_groups(
-    labels: np.ndarray,
-    groups: ArrayLike,
-    n_rows: int,
-    n_splits: int,
-    rng: np.random.RandomState | np.random.Generator,
-) -> list[np.ndarray]:
-    """Deal whole groups: the largest first, each into the fold with the fewest labels so far."""
-    values = np.asarray(groups, dtype=object)  # else an unknown one among texts is the text 'nan'
-    if values.shape != (n_rows,):
-        raise ParameterError(
-            f"groups must have a value for each of the {n_rows} rows, got shape {values.shape}"
-        )
-    numbers, names = pd.factorize(values, use_na_sentinel=True)
-    of_label = numbers[labels]
-    if (of_label < 0).any():
-        raise ParameterError(
-            f"groups must be known for every labeled row, got none for row {labels[of_label.argmin()]}"
-        )
-    sizes = np.bincount(of_label, minlength=len(names))
-    present = rng.permutation(np.flatnonzero(sizes))
-    if len(present) < n_splits:
-        raise ParameterError(
-            f"groups must be at least as many among labeled rows as folds, {n_splits}, got {len(present)}"
-        )
-    folds: list[list[int]] = [[] for _ in range(n_splits)]
-    for group in present[np.argsort(-sizes[present], kind="stable")]:
-        min(folds, key=len).extend(labels[of_label == group])
-    return [np.array(fold) for fold in folds]
-
-
-def score_labeled(estimator: RegressorMixin, X: Any, y: ArrayLike) -> float:
-    """A scorer for scikit-learn: minus the mean absolute error on rows whose target is known.
-
-    Raises
-    ------
-    ValueError
-        If no target is known.
-    """
-    y = np.asarray(check_numbers("y", y), dtype=float)
-    rows = np.flatnonzero(is_labeled(y))
-    if len(rows) == 0:
-        raise ValueError("y must hold at least one target that is not NaN, got none")
-    X_labeled = X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
-    return -float(mean_absolute_error(y[rows], estimator.predict(X_labeled)))
+    def _deal_groups(self, labels: np.ndarray, groups: ArrayLike, n_rows: int, rng: Any) -> list[np.ndarray]:
+        """Deal whole groups: the largest first, each into the fold with the fewest labels so far."""
+        values = np.asarray(groups, dtype=object)  # else an unknown one among texts is the text 'nan'
+        if values.shape != (n_rows,):
+            raise ParameterError(
+                f"groups must have a value for each of the {n_rows} rows, got shape {values.shape}"
+            )
+        numbers, names = pd.factorize(values, use_na_sentinel=True)
+        of_label = numbers[labels]
+        if (of_label < 0).any():
+            raise ParameterError(
+                f"groups must be known for every labeled row, got none for row {labels[of_label.argmin()]}"
+            )
+        sizes = np.bincount(of_label, minlength=len(names))
+        present = rng.permutation(np.flatnonzero(sizes))
+        if (n := len(present)) < self.n_splits:
+            raise ParameterError(
+                f"groups must be at least as many among labeled rows as folds, {self.n_splits}, got {n}"
+            )
+        folds: list[list[int]] = [[] for _ in range(self.n_splits)]
+        for group in present[np.argsort(-sizes[present], kind="stable")]:
+            min(folds, key=len).extend(labels[of_label == group])
+        return [np.array(fold) for fold in folds]
 
 
 def fit_with_seed(method: RegressorMixin, X: pd.DataFrame, y: pd.Series, seed: int) -> RegressorMixin:
@@ -208,11 +183,7 @@ def fit_without(
         alike = [place for place, fold in enumerate(folds) if len(fold) == size]
         for start in range(0, len(alike), at_once):
             places = alike[start : start + at_once]
-            sets = []
-            for place in places:
-                hidden = y.copy()
-                hidden.iloc[folds[place]] = np.nan
-                sets.append((X, hidden))
+            sets = [(X, y.mask(np.isin(np.arange(len(y)), folds[place]))) for place in places]
             fitted = fit_with_seeds(method, sets, [seeds[place] for place in places])
             models |= dict(zip(places, fitted, strict=True))
     return [models[place] for place in range(len(folds))]
@@ -262,18 +233,11 @@ def predict_held_out(
     ValueError
         If there are fewer than 3 labels.
     """
-    n_labeled = int(y.notna().sum())
-    if n_labeled < 3:
-        raise ValueError(f"y must hold at least 3 targets that are not NaN, got {n_labeled}")
-    folds = [
-        (repeat, number, fold)
-        for repeat in range(n_repeats)
-        for number, (_, fold) in enumerate(
-            LabeledKFold(min(n_folds, n_labeled), random_state=np.random.default_rng(seed + repeat)).split(
-                X, y, groups
-            )
-        )
-    ]
+    n_folds = min(n_folds, int(is_labeled(check_targets(y, len(X), at_least=3)).sum()))
+    folds = []
+    for repeat in range(n_repeats):
+        dealt = LabeledKFold(n_folds, np.random.default_rng(seed + repeat)).split(X, y, groups)
+        folds += [(repeat, number, fold) for number, (_, fold) in enumerate(dealt)]
     parts = Parallel(n_jobs=n_jobs)(
         delayed(ending_with)(os.getpid(), _predict_folds, X, y, name, method, folds, seed)
         for name, method in methods.items()
@@ -292,18 +256,18 @@ def _predict_folds(
 ) -> pd.DataFrame:
     seeds = [seed + repeat for repeat, _, _ in folds]
     models = fit_without(method, X, y, [fold for _, _, fold in folds], seeds)
-    return pd.concat(
-        [
-            pd.DataFrame(
-                {
-                    "method": name,
-                    "repeat": repeat,
-                    "fold": number,
-                    "row": X.index[fold],
-                    "target": y.iloc[fold].to_numpy(),
-                    "prediction": model.predict(X.iloc[fold]),
-                }
-            )
-            for (repeat, number, fold), model in zip(folds, models, strict=True)
-        ]
-    )
+    parts = [
+        pd.DataFrame(
+            {
+                "method": name,
+                "repeat": repeat,
+                "fold": number,
+                "row": X.index[fold],
+                "target": y.iloc[fold].to_numpy(),
+                # Of a column, (n, 1), NumPy would make all differences between estimates and targets.
+                "prediction": column_or_1d(model.predict(X.iloc[fold])),
+            }
+        )
+        for (repeat, number, fold), model in zip(folds, models, strict=True)
+    ]
+    return pd.concat(parts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -11,15 +10,16 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import MetaEstimatorMixin, RegressorMixin
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from ..foundation.checks import (
     SemiSupervisedRegressor,
     check_estimates,
     check_finite,
-    check_numbers,
     check_regressor,
+    check_table,
+    check_training_set,
 )
 from ..foundation.parameters import ParameterError, check_rules
 from .folds import LabeledKFold, fit_without
@@ -186,7 +186,8 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         rank = rank_of_bound(n, coverage)
         rows = self._rows(X)
         bounds = np.empty((len(rows), 2))
-        for part in _blocks(len(rows), max(1, MAX_VALUES // n)):
+        at_once = max(1, MAX_VALUES // n)
+        for part in (slice(start, start + at_once) for start in range(0, len(rows), at_once)):
             block = rows.iloc[part]
             estimates = np.column_stack([model.predict(block) for model in self.fold_estimators_])
             widths = self.errors_
@@ -200,7 +201,7 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
 
     def _rows(self, X: ArrayLike | pd.DataFrame) -> pd.DataFrame:
         """Rows as the regressors know them: an array's columns get the names that they had in `fit`."""
-        rows = _frame(X)
+        rows = pd.DataFrame(check_table("X", X, may_have_gaps=True))
         if rows.shape[1] != self.n_features_in_:
             raise ParameterError(  # in scikit-learn's words
                 f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting "
@@ -284,23 +285,19 @@ def spread(model: RegressorMixin, X: pd.DataFrame) -> np.ndarray:
         If the model has no parts.
     """
     model, rows = _last_step(model, X)
-    if hasattr(model, "predict_each"):
-        each = model.predict_each(rows)
-        if each.shape[1] < 2:
-            raise ParameterError("normalizer='spread' must have several networks or labels, got one")
-        weights = getattr(model, "weights_", None)
-        weights = None if weights is None else weights.to_numpy()
-        mean = np.average(each, axis=1, weights=weights)
-        return np.sqrt(np.average((each - mean[:, None]) ** 2, axis=1, weights=weights))
     if hasattr(model, "kernel_"):
         return model.predict(rows, return_std=True)[1]
     parts = getattr(model, "estimators_", None)
+    if hasattr(model, "predict_each") and (each := model.predict_each(rows)).shape[1] > 1:
+        weights = getattr(model, "weights_", None)
+        mean = np.average(each, axis=1, weights=weights)
+        return np.sqrt(np.average((each - mean[:, None]) ** 2, axis=1, weights=weights))
     if isinstance(parts, list) and len(parts) > 1:  # an array holds the steps of boosting
         values = np.asarray(rows, dtype=float)  # of which trees know no names
         return np.std([part.predict(values) for part in parts], axis=0)
     raise ParameterError(
-        f"normalizer='spread' must have a model of several parts (a forest, pairs, networks or an average), "
-        f"got {type(model).__name__}"
+        "normalizer='spread' must have a model of several parts (a forest, pairs, several networks or an "
+        f"average), got {type(model).__name__}"
     )
 
 
@@ -337,47 +334,6 @@ def metric_distance(model: RegressorMixin, X: pd.DataFrame, X_labeled: pd.DataFr
 def _last_step(model: RegressorMixin, X: pd.DataFrame) -> tuple[RegressorMixin, pd.DataFrame | np.ndarray]:
     """The model that estimates, and the rows as the steps before give them to it."""
     while hasattr(model, "steps"):
-        for _, step in model.steps[:-1]:
-            if step not in (None, "passthrough"):
-                X = step.transform(X)
-        model = model.steps[-1][1]
+        X = model[:-1].transform(X) if len(model) > 1 else X
+        model = model[-1]
     return model, X
-
-
-def _blocks(n_rows: int, size: int) -> Iterator[slice]:
-    return (slice(start, start + size) for start in range(0, n_rows, size))
-
-
-def check_training_set(X: ArrayLike | pd.DataFrame, y: ArrayLike) -> tuple[pd.DataFrame, np.ndarray]:
-    """Rows as a frame, and targets as numbers, of which three are known at least."""
-    rows = _frame(X, at_least=2)
-    y = check_numbers("y", y)
-    try:
-        targets = column_or_1d(np.asarray(y, dtype=float), warn=True)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(f"y must hold a number for each row, NaN if it is unlabeled: {error}") from error
-    if len(rows) != len(targets):
-        raise ParameterError(f"X and y must be as long, got {len(rows)} and {len(targets)}")
-    if np.isinf(targets).any():
-        raise ParameterError("y must hold finite numbers, NaN for an unlabeled row, got inf")
-    if (n_labeled := np.isfinite(targets).sum()) < 3:
-        raise ParameterError(f"y must hold at least 3 targets that are not NaN, got {n_labeled}")
-    return rows, targets
-
-
-def _frame(X: ArrayLike | pd.DataFrame, at_least: int = 1) -> pd.DataFrame:
-    """A frame stays as it is; only the estimator knows what may be in it."""
-    if isinstance(X, pd.DataFrame):
-        check_names("X", X)
-        return X
-    rows = check_array(
-        check_numbers("X", X), dtype=None, ensure_all_finite=False, ensure_min_samples=at_least
-    )
-    return pd.DataFrame(rows)
-
-
-def check_names(name: str, table: pd.DataFrame) -> None:
-    """Raise ParameterError if two columns have one name."""
-    twice = table.columns[table.columns.duplicated()]
-    if len(twice):
-        raise ParameterError(f"{name} must have columns of different names, got {twice[0]!r} twice")

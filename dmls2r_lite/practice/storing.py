@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import numpy as np
 import pandas as pd
@@ -18,19 +18,91 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.preparing import _to_numbers as to_numbers
 from ..foundation.files import replacing
-from ..foundation.parameters import ParameterError
-from .cards import TEXT, Card
-from .packing import Packer, Unpacker
+from ..foundation.parameters import COUNT, SHARE, ParameterError, Rule, count, number
+from .packing import pack, unpack
 
-FORMAT, VERSION = "dmls2r model", 1
-NAMES = ("model.json", "numbers.bin")  # of the parts of a file
-MAX_JSON = 2**25  # bytes
+VERSION = 2  # of the format; in 1 the second part was numbers.bin
+NAMES = ["model.json", "model.pt"]  # of the parts of a file
 PACKAGES = ("dmls2r-lite", "numpy", "pandas", "scikit-learn", "torch")
 N_PROBES = 8  # rows for which a model is asked when it is saved, and again when it is loaded
+MAX_FEATURES = 10**6  # of these rows, whatever a file claims
+TEXT = Rule(
+    "printable text of at most 2000 characters",
+    lambda value: isinstance(value, str) and len(value) <= 2000 and value.replace("\n", "").isprintable(),
+)
+_ERROR = number("a finite number of 0 or more", lambda value: value >= 0).or_none()
+_TARGET = number("a finite number", lambda value: True).or_none()
+_CARD_RULES = {
+    **dict.fromkeys(["data", "target", "unit", "verdict"], TEXT),
+    **dict.fromkeys(["expected_error", "error_margin"], _ERROR),
+    **dict.fromkeys(["lowest", "highest"], _TARGET),
+    "n_labeled": COUNT,
+    "n_unlabeled": count(0),
+    "coverage": SHARE.or_none(),
+}
+
+
+@dataclass(frozen=True)
+class Card:
+    """What somebody who is given a model has to know.
+
+    Attributes
+    ----------
+    data, target, unit : str
+        What it learned from, the column that it estimates, and that column's unit.
+    n_labeled, n_unlabeled : int
+        N and M.
+    expected_error, error_margin : float, optional
+        Mean absolute error to be expected on new rows, and how far off that number may be.
+    coverage : float, optional
+        Nominal share of targets within the model's intervals.
+    lowest, highest : float, optional
+        Labels.
+    verdict : str
+        What comparing it with other models said.
+
+    Raises
+    ------
+    ParameterError
+        If one of these is of another kind.
+    """
+
+    data: str
+    target: str
+    n_labeled: int
+    n_unlabeled: int
+    unit: str = ""
+    expected_error: float | None = None
+    error_margin: float | None = None
+    coverage: float | None = None
+    verdict: str = ""
+    lowest: float | None = None
+    highest: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, rule in _CARD_RULES.items():
+            if not rule.fits(value := getattr(self, name)):
+                raise ParameterError(f"{name} of a card must be {rule.allowed}, got {str(value)[:100]!r}")
+
+    def __str__(self) -> str:
+        unit = f" [{self.unit}]" if self.unit else ""
+        lines = [
+            f"Estimates {self.target}{unit}, learned from {self.data}: "
+            f"{self.n_labeled} labeled rows and {self.n_unlabeled} without a label."
+        ]
+        if self.expected_error is not None:
+            margin = "" if self.error_margin is None else f" ± {self.error_margin:.3g}"
+            lines.append(
+                f"Expected mean absolute error on new rows: {self.expected_error:.3g}{margin}{unit}."
+            )
+        if self.coverage is not None:
+            lines.append(f"Its intervals are made to hold {self.coverage:.0%} of the targets.")
+        return "\n".join([*lines, *filter(None, [self.verdict])])
 
 
 @dataclass(frozen=True)
@@ -63,12 +135,11 @@ class StoredModel:
         on an array."""
         if self.preprocessor is None:
             return dict.fromkeys(map(str, getattr(self.model, "feature_names_in_", ())), "number")
-        parts = _of_columns(self.preprocessor).transformers_
-        kinds = {name: kind for kind, _, names in parts if kind != "remainder" for name in names}
-        return {name: kinds[name] for name in self._names_in_training() if name in kinds}
-
-    def _names_in_training(self) -> list[str]:
-        return list(_of_columns(self.preprocessor).feature_names_in_)
+        first = _of_columns(self.preprocessor)
+        kinds = {
+            name: kind for kind, _, names in first.transformers_ if kind != "remainder" for name in names
+        }
+        return {name: kinds[name] for name in first.feature_names_in_ if name in kinds}
 
     def predict(self, features: pd.DataFrame | ArrayLike) -> np.ndarray:
         """Estimates for rows with the columns of the training, in any order, among others.
@@ -98,15 +169,8 @@ class StoredModel:
 
         Without a `coverage` it is the card's.
         """
-        return self.intervals(self._prepare(features), coverage)
-
-    def intervals(self, X: Any, coverage: float | None = None) -> np.ndarray | None:
-        """The same for the model's features."""
-        if not hasattr(self.model, "predict_interval"):
-            return None
         coverage = self.card.coverage if coverage is None else coverage
-        given = {} if coverage is None else {"coverage": coverage}
-        return self.model.predict_interval(X, **given)
+        return _predict_interval(self.model, self._prepare(features), coverage)
 
     def _prepare(self, features: pd.DataFrame | ArrayLike) -> Any:
         columns = self.columns
@@ -121,9 +185,8 @@ class StoredModel:
             )
         X = features[list(columns)]
         if X.shape[1] > len(columns):
-            raise ParameterError(
-                f"features must have each column once; twice: {', '.join(X.columns[X.columns.duplicated()])}"
-            )
+            twice = ", ".join(X.columns[X.columns.duplicated()])
+            raise ParameterError(f"features must have each column once; twice: {twice}")
         if self.preprocessor is None:
             X = to_numbers(X)
             if (gaps := X.isna().any()).any():
@@ -131,17 +194,10 @@ class StoredModel:
                 raise ParameterError(
                     f"features must have no gaps, as nothing fills them here; got some in {names}"
                 )
-        else:
-            # What took no part in training may be absent, but the transformer wants its place.
-            X = self.preprocessor.transform(X.reindex(columns=self._names_in_training()))
-        return X if isinstance(X, pd.DataFrame) and self._knows_names() else self.named(np.asarray(X))
-
-    def named(self, X: np.ndarray) -> Any:
-        """The model's features, as a frame if it was fitted on one."""
-        return pd.DataFrame(X, columns=self.model.feature_names_in_) if self._knows_names() else X
-
-    def _knows_names(self) -> bool:
-        return hasattr(self.model, "feature_names_in_")
+            return X
+        # What took no part in training may be absent, but the transformer wants its place.
+        X = X.reindex(columns=_of_columns(self.preprocessor).feature_names_in_)
+        return _named(self.model, np.asarray(self.preprocessor.transform(X)))
 
 
 def save_model(
@@ -207,8 +263,7 @@ def save_model(
     if not _is_model(model):
         raise ParameterError(f"model must be a regressor, got {type(model).__name__}")
     check_is_fitted(model)
-    parts = model.get_params().values()
-    if preprocessor is None and any(isinstance(part, ColumnTransformer) for part in parts):
+    if preprocessor is None and any(isinstance(p, ColumnTransformer) for p in model.get_params().values()):
         raise ParameterError(  # within a model it would be given numbers, whatever a table's columns hold
             "model must be fitted on the numbers that its ColumnTransformer gives, and not hold it: fit that "
             "one first, and give it as preprocessor"
@@ -221,34 +276,26 @@ def save_model(
             )
         check_is_fitted(preprocessor)
     column_types = dict(column_types or {})
-    if wrong := [text for text in (*column_types, *column_types.values()) if not TEXT.fits(text)]:
-        raise ParameterError(f"column_types must hold {TEXT.allowed}, got {str(wrong[0])[:100]!r}")
-    if not TEXT.fits(missing_values):
-        raise ParameterError(f"missing_values must be {TEXT.allowed}, got {str(missing_values)[:100]!r}")
+    _check_texts("column_types must hold", *column_types, *column_types.values())
+    _check_texts("missing_values must be", missing_values)
     stored = StoredModel(model, card, preprocessor, _versions(), column_types, missing_values)
-    packer = Packer()
+    packed = pack(model, preprocessor)
+    try:
+        probe = _probe(stored)
+    except ValueError as error:
+        raise ParameterError(f"model cannot be stored: {error}") from error
     text = {
-        "format": FORMAT,
         "version": VERSION,
         "versions": stored.versions,
         "card": asdict(card),
         "column_types": column_types,
         "missing_values": missing_values,
-        "preprocessor": packer.pack(preprocessor, "preprocessor"),
-        "model": packer.pack(model),
+        "probe": [answers.tolist() for answers in probe],
     }
-    rows = np.random.default_rng(0).uniform(size=(N_PROBES, _n_features(model)))
-    try:
-        text["probe"] = packer.pack([rows, *_probe(stored, rows)])
-    except ValueError as error:
-        raise ParameterError(f"model cannot be stored: {error}") from error
-    # A card may hold NumPy's numbers.
-    content = json.dumps(text, allow_nan=False, default=np.generic.item).encode()
-    if len(content) > MAX_JSON:
-        raise ParameterError(f"model must have fewer parts, {MAX_JSON} bytes of them, got {len(content)}")
+    content = json.dumps(text, default=np.generic.item).encode()  # a card may hold NumPy's numbers
     with replacing(path) as unfinished:
         with ZipFile(unfinished, "w") as archive:
-            for name, part in zip(NAMES, (content, bytes(packer.bytes)), strict=True):
+            for name, part in zip(NAMES, (content, packed), strict=True):
                 # Without the time of day: the same model gives the same bytes.
                 archive.writestr(ZipInfo(name), part, ZIP_DEFLATED, compresslevel=1)
         try:
@@ -276,7 +323,7 @@ def load_model(path: str | Path) -> StoredModel:
     OSError
         If there is no such file, or it may not be read.
     ValueError
-        If it is no such file, damaged, of a later version of this format, or not to be trusted.
+        If it is no such file, damaged, of another version of this format, or not to be trusted.
     """
     path = Path(path)
     if path.is_dir():
@@ -291,102 +338,93 @@ def load_model(path: str | Path) -> StoredModel:
 
 def _load(path: Path, when_saved: bool = False) -> StoredModel:
     """`load_model`, with messages that go on after the name of the file."""
-    content, numbers = _read(path)
+    content, packed = _read(path)
     try:
         text = json.loads(content)
-        found = text["format"], text["version"]
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        version, versions = int(text["version"]), {name: text["versions"][name] for name in PACKAGES}
+        column_types, missing_values = text["column_types"], text["missing_values"]
+        _check_texts(
+            "it must hold", *versions.values(), *column_types, *column_types.values(), missing_values
+        )
+    except Exception as error:  # of many kinds
         raise ValueError(f"is damaged, or no model: {_tell(error)}") from error
-    if found[0] != FORMAT or type(found[1]) is not int:
-        raise ValueError(f"is no model: its format is {_tell(found)}")
-    if found[1] > VERSION:
+    if version > VERSION:
         raise ValueError(
-            f"is of version {found[1]} of the format; this dmls2r-lite knows {VERSION}: update it"
+            f"is of version {version} of the format; this dmls2r-lite knows {VERSION}: update it"
         )
-    versions: dict[str, str] = {}
     try:
-        versions = {name: value for name, value in text["versions"].items() if TEXT.fits(value)}
-        unpacker = Unpacker(numbers)
-        preprocessor, model, probe = (
-            unpacker.unpack(text[name]) for name in ("preprocessor", "model", "probe")
-        )
-        _demand(_is_model(model), f"a {type(model).__name__} is no model")
-        _demand(preprocessor is None or _is_preprocessor(preprocessor), "its preprocessor is none")
-        column_types, missing_values = text.get("column_types", {}), text.get("missing_values", "")
-        _demand(
-            all(map(TEXT.fits, (*column_types, *column_types.values(), missing_values))), "it reads no file"
-        )
-        stored = StoredModel(
-            model, Card(**text["card"]), preprocessor, versions, column_types, missing_values
-        )
-        rows, *expected = probe
-        _demand(
-            type(rows) is np.ndarray and rows.shape == (N_PROBES, _n_features(model)), "its probe is none"
-        )
-        for now, then in zip(_probe(stored, rows), expected, strict=True):
-            _demand(now.shape == then.shape, "it predicts what it did not before")
-            # On another processor a few may differ by more: where neighbours tie, for example.
+        card = Card(**text["card"])
+        model, preprocessor = unpack(packed)
+        if not (_is_model(model) and (preprocessor is None or _is_preprocessor(preprocessor))):
+            raise ValueError("it holds no model, or no preprocessor")
+        stored = StoredModel(model, card, preprocessor, versions, column_types, missing_values)
+        for now, then in zip(_probe(stored), map(np.array, text["probe"]), strict=True):
             with np.errstate(invalid="ignore"):
                 gaps = np.where(now == then, 0, np.abs(now - then))  # infinite ones may be equal
-            gap = np.quantile(gaps, 1 if when_saved else 0.5)
             size = np.abs(then[np.isfinite(then)]).max(initial=0)
-            _demand(gap <= size * (1e-9 if when_saved else 1e-6), "it predicts what it did not before")
-        _demand(unpacker.read == len(numbers), "it holds numbers that belong to nothing")
+            # On another processor a few may differ by more: where neighbours tie, for example.
+            if not np.quantile(gaps, 1 if when_saved else 0.5) <= size * (1e-9 if when_saved else 1e-6):
+                raise ValueError("it predicts what it did not before")
     except Exception as error:  # where somebody has meddled with a file, anything may go wrong
-        here = _versions()
-        then = [f"{name} {versions[name]}" for name in here if versions.get(name, here[name]) != here[name]]
-        advice = f"; it was made with {', '.join(then)}, which may be why" if then else ""
+        others = [f"{name} {versions[name]}" for name, here in _versions().items() if versions[name] != here]
+        advice = f"; it was made with {', '.join(others)}, which may be why" if others else ""
         raise ValueError(f"cannot be made a model again: {_tell(error)}{advice}") from error
     return stored
 
 
 def _read(path: Path) -> list[bytes]:
-    """The two parts of a file; no more is unpacked than a file of its size may hold."""
+    """The two parts of a file, whole; no more is unpacked than a file of its size may hold."""
     content = path.read_bytes()
-    damage = "is damaged or cut off" if content.startswith(b"PK") else "is no model that `save_model` wrote"
+    if not content.startswith(b"PK"):
+        raise ValueError("is no model that `save_model` wrote")
     try:
         archive = ZipFile(io.BytesIO(content))
-        parts = archive.infolist()
+        names, n_bytes = archive.namelist(), sum(part.file_size for part in archive.infolist())
+        if names == NAMES and n_bytes <= 2**26 + 100 * len(content):
+            return [archive.read(name) for name in names]  # and see that their CRC is right
     except Exception as error:  # of many kinds
-        raise ValueError(f"{damage}: {_tell(error)}") from error
-    names = [part.filename for part in parts]
-    _demand(names == list(NAMES), "is no model: it is a zip of something else, or damaged")
-    n_bytes = sum(part.file_size for part in parts)
-    _demand(
-        parts[0].file_size <= MAX_JSON
-        and n_bytes <= 2**26 + 100 * len(content)
-        and all(part.compress_type in (ZIP_STORED, ZIP_DEFLATED) for part in parts),
-        f"is no model: unpacked it would be {n_bytes} bytes large",
-    )
-    try:
-        return [archive.read(part) for part in parts]
-    except Exception as error:
-        raise ValueError(f"{damage}: {_tell(error)}") from error
+        raise ValueError(f"is damaged or cut off: {_tell(error)}") from error
+    if names == ["model.json", "numbers.bin"]:
+        raise ValueError("is of an earlier dmls2r-lite and not read any more: fit the model anew and save it")
+    if names != NAMES:
+        raise ValueError("is no model: it is a zip of something else, or damaged")
+    raise ValueError(f"is no model: unpacked it would be {n_bytes} bytes large")
 
 
-def _probe(stored: StoredModel, rows: np.ndarray) -> list[np.ndarray]:
-    """What a model says to some rows, and to one of a table in which nothing is known."""
-    model, X = stored.model, stored.named(rows)
+def _probe(stored: StoredModel) -> list[np.ndarray]:
+    """What a model says to some rows of features, and to one of a table in which nothing is known."""
+    model = stored.model
+    n_features = min(model.n_features_in_, MAX_FEATURES)
+    X = _named(model, check_random_state(0).uniform(size=(N_PROBES, n_features)))
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         estimates = [np.asarray(model.predict(X), dtype=float)]
         if stored.preprocessor is not None:
             nothing = pd.DataFrame(np.nan, index=[0], columns=list(stored.columns))
             estimates.append(np.asarray(stored.predict(nothing), dtype=float))
-        ends = stored.intervals(X)
+        ends = _predict_interval(model, X, stored.card.coverage)
     intervals = [] if ends is None else [np.asarray(ends, dtype=float)]
-    _demand(all(np.isfinite(part).all() for part in estimates), "its predictions are not finite")
-    _demand(not any(np.isnan(part).any() for part in intervals), "its intervals are not numbers")
-    return estimates + intervals  # of few residuals, intervals may be infinite
+    if not all(np.isfinite(part).all() for part in estimates):
+        raise ValueError("its predictions are not finite")
+    if any(np.isnan(part).any() for part in intervals):  # of few residuals, they may be infinite
+        raise ValueError("its intervals are not numbers")
+    return estimates + intervals
+
+
+def _named(model: Any, X: np.ndarray) -> Any:
+    """A model's features, as a frame if it was fitted on one."""
+    names = getattr(model, "feature_names_in_", None)
+    return X if names is None else pd.DataFrame(X, columns=names)
+
+
+def _predict_interval(model: Any, X: Any, coverage: float | None) -> np.ndarray | None:
+    if not hasattr(model, "predict_interval"):
+        return None
+    return model.predict_interval(X, **({} if coverage is None else {"coverage": coverage}))
 
 
 def _is_model(value: object) -> bool:
     return isinstance(value, BaseEstimator) and is_regressor(value)
-
-
-def _n_features(model: Any) -> int:
-    """How many features a model takes."""
-    return int(model.n_features_in_)
 
 
 def _of_columns(preprocessor: ColumnTransformer | Pipeline) -> ColumnTransformer:
@@ -394,20 +432,18 @@ def _of_columns(preprocessor: ColumnTransformer | Pipeline) -> ColumnTransformer
     return preprocessor.steps[0][1] if isinstance(preprocessor, Pipeline) else preprocessor
 
 
-def _is_preprocessor(value: object) -> bool:
-    return isinstance(value, ColumnTransformer | Pipeline) and isinstance(
-        _of_columns(value), ColumnTransformer
-    )
+def _is_preprocessor(value: Any) -> bool:
+    return isinstance(_of_columns(value), ColumnTransformer)
+
+
+def _check_texts(what: str, *texts: object) -> None:
+    if wrong := [text for text in texts if not TEXT.fits(text)]:
+        raise ParameterError(f"{what} {TEXT.allowed}, got {str(wrong[0])[:100]!r}")
 
 
 def _versions() -> dict[str, str]:
     """Of the packages that a model is made with."""
     return {name: metadata.version(name) for name in PACKAGES}
-
-
-def _demand(fits: bool, otherwise: str) -> None:
-    if not fits:
-        raise ValueError(otherwise)
 
 
 def _tell(error: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +12,8 @@ from torch import Tensor, nn
 
 from ..foundation.checks import SemiSupervisedRegressor
 from ..foundation.parameters import check_rules
-from ..hooks import check_weights
-from ..stacking import GeneratorStates, separate, stack_modules
-from ..training import descend, make_adam
+from ..foundation.side_by_side import GeneratorStates, separate, stack_modules
+from ..training import check_weights, descend, make_adam
 
 
 class Training(NamedTuple):
@@ -24,7 +23,9 @@ class Training(NamedTuple):
     ----------
     network : Module
     batches : iterator of tuple of Tensor
-        What each gradient step takes.
+        What each gradient step takes: samples, once or more, and what the loss is told beside their outputs.
+    loss : callable
+        ``loss(outputs, ..., told)``, a scalar.
     sizes : hashable
         Models can be trained side by side if theirs are equal.
     rng_state : Tensor
@@ -33,28 +34,21 @@ class Training(NamedTuple):
 
     network: nn.Module
     batches: Iterator[tuple[Tensor, ...]]
+    loss: Callable[..., Tensor]
     sizes: Hashable
     rng_state: Tensor
 
 
 class BatchTrainedRegressor(SemiSupervisedRegressor):
-    """Base of these rivals. A subclass has `_begin`, `_outputs`, `_loss` and `_end`."""
+    """Base of these rivals. A subclass has `_begin`, and `_end` if something is left to do."""
 
     learning_rate: float
 
     def _begin(self, X: np.ndarray, y: np.ndarray) -> Training:
         raise NotImplementedError
 
-    def _outputs(self, network: nn.Module, *batch: Tensor) -> tuple[Tensor, ...]:
-        """What the loss takes; of networks side by side everything has one axis more in front."""
-        raise NotImplementedError
-
-    def _loss(self, *outputs: Tensor) -> Tensor:
-        raise NotImplementedError
-
     def _end(self, X: np.ndarray, y: np.ndarray, losses: Tensor) -> None:
-        """Keep what was trained; `losses` are those of all steps."""
-        raise NotImplementedError
+        """Make use of what was trained; `losses` are those of all steps."""
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         _fit_all([self], [(X, y)])
@@ -95,19 +89,20 @@ def _fit_all(
     if stack is None:
         generators = GeneratorStates([training.rng_state for training in begun])
         losses = []
-        for r, (model, training) in enumerate(zip(models, begun, strict=True)):
+        for r, training in enumerate(begun):
             with generators.of(r):
                 adam = make_adam(training.network.train().parameters(), first.learning_rate)
                 values = (
-                    model._loss(*model._outputs(training.network, *batch)) for batch in training.batches
+                    training.loss(*map(training.network, batch[:-1]), batch[-1]) for batch in training.batches
                 )
                 losses.append(descend(values, adam))
     else:
-        each = torch.func.vmap(first._loss)
-        values = (
-            each(*first._outputs(stack, *map(torch.stack, zip(*batches, strict=True))))
+        each = torch.func.vmap(begun[0].loss)
+        together = (
+            list(map(torch.stack, zip(*batches, strict=True)))
             for batches in zip(*(training.batches for training in begun), strict=True)
         )
+        values = (each(*map(stack, batch[:-1]), batch[-1]) for batch in together)
         losses = list(descend(values, make_adam(stack.train().parameters(), first.learning_rate)).T)
     if len(models) > 1:
         separate(networks)
@@ -118,4 +113,5 @@ def _fit_all(
                 f"scale the features, or try a learning_rate below {model.learning_rate}"
             )
         check_weights(network, model.learning_rate)
+        network.eval().double()  # so that a prediction does not depend on the rows predicted beside it
         model._end(X, y, own)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from ..foundation.parameters import check_not_above
 TIE = 1e-10  # candidates with the same neighbours tie; rounding must not decide, the first one wins
 
 
+@dataclass(eq=False, repr=False)
 class COREGRegressor(SemiSupervisedRegressor):
     """Co-training of two k-nearest-neighbour regressors (COREG).
 
@@ -62,20 +64,12 @@ class COREGRegressor(SemiSupervisedRegressor):
     (180,)
     """
 
-    def __init__(
-        self,
-        n_neighbors: int = 3,
-        *,
-        p: Sequence[float] = (2, 5),
-        pool_size: int = 100,
-        max_rounds: int = 100,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.p = p
-        self.pool_size = pool_size
-        self.max_rounds = max_rounds
-        self.random_state = random_state
+    n_neighbors: int = 3
+    _: KW_ONLY
+    p: Sequence[float] = (2, 5)
+    pool_size: int = 100
+    max_rounds: int = 100
+    random_state: int | np.random.RandomState | None = None
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         labeled, unlabeled = np.flatnonzero(np.isfinite(y)), np.flatnonzero(np.isnan(y))
@@ -142,16 +136,13 @@ class _CoLearner:
         """Add an unlabeled sample, by its number, with a target to the labeled set."""
         x, n = self.X_unlabeled[sample : sample + 1], len(self.y)
         to_new = self.to_unlabeled[:, sample]
-        nearer = to_new < self.neighbor_distances[:, -1]
-        distances = np.column_stack([self.neighbor_distances[nearer], to_new[nearer]])
-        numbers_ = np.column_stack([self.neighbors[nearer], np.full(nearer.sum(), n)])
+        distances = np.column_stack([self.neighbor_distances, to_new])
+        numbers = np.column_stack([self.neighbors, np.full(n, n)])
         order = distances.argsort(axis=1, kind="stable")[:, : self.k]
-        self.neighbor_distances[nearer] = np.take_along_axis(distances, order, axis=1)
-        self.neighbors[nearer] = np.take_along_axis(numbers_, order, axis=1)
 
         to_all = np.append(to_new, 0.0)  # the new one's own neighbours, itself included
         own = to_all.argsort(kind="stable")[: self.k]
-        self.neighbors = np.vstack([self.neighbors, own])
-        self.neighbor_distances = np.vstack([self.neighbor_distances, to_all[own]])
+        self.neighbors = np.vstack([np.take_along_axis(numbers, order, axis=1), own])
+        self.neighbor_distances = np.vstack([np.take_along_axis(distances, order, axis=1), to_all[own]])
         self.to_unlabeled = np.vstack([self.to_unlabeled, self._distances(x, self.X_unlabeled)])
         self.X, self.y = np.vstack([self.X, x]), np.append(self.y, target)

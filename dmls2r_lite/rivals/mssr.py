@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 
 import numpy as np
 import torch
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsRegressor
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..foundation.checks import seeded_torch
 from ..foundation.parameters import check_not_above, check_rules
@@ -17,6 +19,7 @@ from .batches import BatchTrainedRegressor, Training
 from .twins import _apply
 
 
+@dataclass(eq=False, repr=False)
 class MSSRRegressor(BatchTrainedRegressor):
     """Metric-learning based semi-supervised regression (MSSR): a reconstruction.
 
@@ -67,30 +70,17 @@ class MSSRRegressor(BatchTrainedRegressor):
 
     _at_least = {"pair_batch_size": 1}  # all pairs at once, None, is for step 1  # noqa: RUF012
 
-    def __init__(
-        self,
-        hidden_sizes: Sequence[int] = (100, 100),
-        *,
-        n_neighbors: int = 3,
-        similar_targets: float = 0.3,
-        similar_features: float = 0.3,
-        margin: float = 1.0,
-        n_epochs: int = 30,
-        learning_rate: float = 1e-3,
-        pair_batch_size: int = 32,
-        max_steps_per_epoch: int = 100,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.hidden_sizes = hidden_sizes
-        self.n_neighbors = n_neighbors
-        self.similar_targets = similar_targets
-        self.similar_features = similar_features
-        self.margin = margin
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
-        self.pair_batch_size = pair_batch_size
-        self.max_steps_per_epoch = max_steps_per_epoch
-        self.random_state = random_state
+    hidden_sizes: Sequence[int] = (100, 100)
+    _: KW_ONLY
+    n_neighbors: int = 3
+    similar_targets: float = 0.3
+    similar_features: float = 0.3
+    margin: float = 1.0
+    n_epochs: int = 30
+    learning_rate: float = 1e-3
+    pair_batch_size: int = 32
+    max_steps_per_epoch: int = 100
+    random_state: int | np.random.RandomState | None = None
 
     def _begin(self, X: np.ndarray, y: np.ndarray) -> Training:
         labeled = np.isfinite(y)
@@ -98,20 +88,12 @@ class MSSRRegressor(BatchTrainedRegressor):
         with seeded_torch(self.random_state) as seed:
             self.encoder_ = make_encoder(X.shape[1], self.hidden_sizes)
         batches = self._batches(X[labeled], y[labeled], X[~labeled], np.random.default_rng(seed))
-        return Training(self.encoder_, batches, (labeled.sum(), labeled.all()), torch.get_rng_state())
-
-    def _outputs(self, network: nn.Module, *batch: Tensor) -> tuple[Tensor, ...]:
-        x_a, x_b, is_similar = batch
-        return network(x_a), network(x_b), is_similar
-
-    def _loss(self, *outputs: Tensor) -> Tensor:
-        z_a, z_b, is_similar = outputs
-        return contrastive_loss(z_a, z_b, is_similar, self.margin)
+        loss = partial(contrastive_loss, margin=self.margin)
+        return Training(self.encoder_, batches, loss, (labeled.sum(), labeled.all()), torch.get_rng_state())
 
     def _end(self, X: np.ndarray, y: np.ndarray, losses: Tensor) -> None:
         labeled = np.isfinite(y)
         self.losses_ = [of_epoch.mean().item() for of_epoch in losses.chunk(self.n_epochs)]
-        self.encoder_.double()  # so that a prediction does not depend on the rows predicted beside it
         self.regressor_ = KNeighborsRegressor(self.n_neighbors).fit(
             _apply(self.encoder_, X[labeled]), y[labeled]
         )

@@ -18,6 +18,16 @@ from ..foundation.parameters import ParameterError, check_rules
 from ..model import SiameseNetwork
 from ..training import Orders, TrainingSet, draw_batches
 
+Batches = list[tuple[Tensor, ...]]
+
+
+@dataclass(frozen=True)
+class _MetricStep:
+    name: ClassVar[str] = "metric"
+
+    def __post_init__(self) -> None:
+        check_rules(vars(self), at_least={"n_unlabeled": 1})
+
 
 class MixedBatch(NamedTuple):
     """What a loss of a `MixedStep` is given: all N labeled rows, then some unlabeled ones, n rows in all.
@@ -52,7 +62,7 @@ class MixedBatch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MixedStep:
+class MixedStep(_MetricStep):
     """One gradient step an epoch under any loss on labeled and unlabeled rows.
 
     Attributes
@@ -65,18 +75,12 @@ class MixedStep:
         Unlabeled rows, drawn anew in each epoch; all, if there are fewer.
     """
 
-    name: ClassVar[str] = "metric"
     stacks: ClassVar[bool] = True
     mixed_loss: Callable[[MixedBatch], Tensor]
     weight: float = 1.0
     n_unlabeled: int = 64
 
-    def __post_init__(self) -> None:
-        check_rules(vars(self), at_least={"n_unlabeled": 1})
-
-    def batches(
-        self, network: SiameseNetwork, data: TrainingSet, orders: Orders
-    ) -> list[tuple[Tensor, Tensor]]:
+    def batches(self, network: SiameseNetwork, data: TrainingSet, orders: Orders) -> Batches:
         """Numbers of unlabeled rows, and these rows."""
         return [_draw(data, self.n_unlabeled, orders)]
 
@@ -99,7 +103,7 @@ def labeled_pairs_loss(batch: MixedBatch) -> Tensor:
     """Eq. 2 over all labeled pairs once more: a control that has nothing new to say."""
     n = len(batch.y)
     errors = batch.differences[:n, :n] - (batch.y[:, None] - batch.y)
-    return errors[_off_diagonal(n, errors.device)].square().mean()
+    return _without_diagonal(errors).square().mean()
 
 
 def rank_n_contrast_loss(codes: Tensor, targets: Tensor, temperature: float = 2.0) -> Tensor:
@@ -192,7 +196,7 @@ class CodeLoss:
 
 
 @dataclass(frozen=True)
-class BarycentreStep:
+class BarycentreStep(_MetricStep):
     """A row shall be estimated as its neighbours are: locally linear, as in the embedding of that name.
 
     The mean over some rows a of (q(a) - sum_j w_j q(x_j))^2, with q of eq. 4. Neighbours are the nearest
@@ -210,26 +214,21 @@ class BarycentreStep:
     Roweis and Saul (2000): Nonlinear dimensionality reduction by locally linear embedding. Science 290.
     """
 
-    name: ClassVar[str] = "metric"
     stacks: ClassVar[bool] = True
     weight: float = 100.0
     n_rows: int = 10
     n_neighbors: int = 20
 
-    def __post_init__(self) -> None:
-        check_rules(vars(self))
-
-    def batches(
-        self, network: SiameseNetwork, data: TrainingSet, orders: Orders
-    ) -> list[tuple[Tensor, Tensor, Tensor]]:
+    def batches(self, network: SiameseNetwork, data: TrainingSet, orders: Orders) -> Batches:
         """Numbers of rows; each row followed by its neighbours, (n, 1 + k, ...); their weights, (n, k)."""
         pool = torch.cat([data.x_labeled, data.x_unlabeled.to(data.x_labeled.device)])
         (rows,) = draw_batches(len(pool), self.n_rows, 1, orders.anchors)
         distances = torch.cdist(pool[rows].flatten(1), pool.flatten(1))
         distances[torch.arange(len(rows)), rows] = torch.inf  # itself, but not rows like it
         nearest = distances.topk(min(self.n_neighbors, len(pool) - 1), largest=False).indices
-        return [(rows, pool[torch.cat([rows[:, None].to(pool.device), nearest], dim=1)],
-                 barycentric_weights(pool[rows].flatten(1), pool[nearest].flatten(2)))]  # fmt: skip
+        with_nearest = torch.cat([rows[:, None].to(pool.device), nearest], dim=1)
+        weights = barycentric_weights(pool[rows].flatten(1), pool[nearest].flatten(2))
+        return [(rows, pool[with_nearest], weights)]
 
     def loss(self, network: SiameseNetwork, data: TrainingSet, *batch: Tensor) -> Tensor:
         """How far estimates of rows are from those of their neighbours, put together."""
@@ -257,14 +256,13 @@ def barycentric_weights(x: Tensor, neighbors: Tensor) -> Tensor:
     gram = around @ around.mT
     trace = gram.diagonal(dim1=1, dim2=2).sum(dim=1)
     ridge = 1e-3 * trace.where(trace > 0, 1)  # all neighbours may equal the row
-    weights = torch.linalg.solve(
-        gram + torch.diag_embed(ridge[:, None].expand(gram.shape[:2])), around.new_ones(gram.shape[:2])
-    )
+    on_diagonal = torch.diag_embed(ridge[:, None].expand(gram.shape[:2]))
+    weights = torch.linalg.solve(gram + on_diagonal, around.new_ones(gram.shape[:2]))
     return (weights / weights.sum(dim=1, keepdim=True)).to(x.dtype)
 
 
 @dataclass(frozen=True)
-class PeerStep:
+class PeerStep(_MetricStep):
     """Networks side by side teach each other: what the others estimate on the mean is a target.
 
     The mean over pairs of a labeled row l and an unlabeled one u of
@@ -282,19 +280,13 @@ class PeerStep:
         Standard deviation, of scaled features.
     """
 
-    name: ClassVar[str] = "metric"
     stacks: ClassVar[bool] = True
     n_peers: int = 7
     weight: float = 10.0
     n_unlabeled: int = 64
     noise: float = 0.05
 
-    def __post_init__(self) -> None:
-        check_rules(vars(self), at_least={"n_unlabeled": 1})
-
-    def batches(
-        self, network: SiameseNetwork, data: TrainingSet, orders: Orders
-    ) -> list[tuple[Tensor, Tensor, Tensor]]:
+    def batches(self, network: SiameseNetwork, data: TrainingSet, orders: Orders) -> Batches:
         """Numbers of unlabeled rows, these rows, and the same with noise."""
         rows, x = _draw(data, self.n_unlabeled, orders)
         noise = torch.from_numpy(orders.anchors.normal(scale=self.noise, size=x.shape)).to(x)
@@ -334,11 +326,7 @@ def _draw(data: TrainingSet, n: int, orders: Orders) -> tuple[Tensor, Tensor]:
     return rows, data.x_unlabeled[rows.to(data.x_unlabeled.device)].to(data.x_labeled.device)
 
 
-def _off_diagonal(n: int, device: torch.device) -> Tensor:
-    return ~torch.eye(n, dtype=torch.bool, device=device)
-
-
 def _without_diagonal(matrix: Tensor) -> Tensor:
     """A square matrix without its diagonal: (n, n) to (n, n - 1)."""
     n = len(matrix)
-    return matrix[_off_diagonal(n, matrix.device)].view(n, n - 1)
+    return matrix[~torch.eye(n, dtype=torch.bool, device=matrix.device)].unflatten(0, (n, n - 1))

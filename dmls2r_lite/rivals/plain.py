@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.base import RegressorMixin
+from sklearn.base import RegressorMixin, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -32,30 +32,22 @@ def plain_models() -> dict[str, RegressorMixin]:
     """
 
     def standardised(model: RegressorMixin) -> RegressorMixin:
-        return make_pipeline(StandardScaler(), model)
+        return make_pipeline(StandardScaler(), clone(model))
 
-    def nearest() -> RegressorMixin:
-        return KNeighborsRegressor(n_neighbors=3, weights="distance")
-
-    def ridge() -> RegressorMixin:
-        return RidgeCV(np.logspace(-3, 3, 13))
-
-    def support_vectors() -> RegressorMixin:
-        return TransformedTargetRegressor(SVR(), transformer=StandardScaler())
-
-    def gaussian_process() -> RegressorMixin:
-        return GaussianProcessRegressor(ConstantKernel() * RBF() + WhiteKernel(), normalize_y=True)
-
+    nearest = KNeighborsRegressor(n_neighbors=3, weights="distance")
+    ridge = RidgeCV(np.logspace(-3, 3, 13))
+    support_vectors = TransformedTargetRegressor(SVR(), transformer=StandardScaler())
+    gaussian_process = GaussianProcessRegressor(ConstantKernel() * RBF() + WhiteKernel(), normalize_y=True)
     return {
         "median": DummyRegressor(strategy="median"),
-        "3-NN": nearest(),
-        "3-NN standardised": standardised(nearest()),
-        "ridge": standardised(ridge()),
-        "ridge min-max": ridge(),
-        "SVR": standardised(support_vectors()),
-        "SVR min-max": support_vectors(),
-        "Gaussian process": standardised(gaussian_process()),
-        "Gaussian process min-max": gaussian_process(),
+        "3-NN": nearest,
+        "3-NN standardised": standardised(nearest),
+        "ridge": standardised(ridge),
+        "ridge min-max": ridge,
+        "SVR": standardised(support_vectors),
+        "SVR min-max": support_vectors,
+        "Gaussian process": standardised(gaussian_process),
+        "Gaussian process min-max": gaussian_process,
         "random forest": RandomForest(),
         "extra trees": ExtraTrees(),
         "MLP": MLPRegressor(),

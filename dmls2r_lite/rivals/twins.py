@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import torch
@@ -12,7 +13,6 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from ..fitting import as_columns
 from ..foundation.checks import (
     SemiSupervisedRegressor,
     check_regressor,
@@ -21,15 +21,17 @@ from ..foundation.checks import (
     seeded_torch,
 )
 from ..foundation.parameters import ParameterError
+from ..foundation.probing import check_encoder_given, has_batch_norm, probe_encoder
+from ..foundation.rows import as_columns
 from ..foundation.scores import pairs_from_numbers
 from ..model import make_encoder
-from ..probing import check_encoder_given, has_batch_norm, probe_encoder
 from .batches import BatchTrainedRegressor, Training
 from .trees import ExtraTrees
 
 PAIRS_PER_BLOCK = 2**16
 
 
+@dataclass(eq=False, repr=False)
 class MLPRegressor(BatchTrainedRegressor):
     """The fair twin of step 1: same encoder, initial weights and optimizer, but no pairs.
 
@@ -58,24 +60,14 @@ class MLPRegressor(BatchTrainedRegressor):
 
     _any_shape = True
 
-    def __init__(
-        self,
-        hidden_sizes: Sequence[int] = (100, 100),
-        *,
-        encoder: nn.Module | None = None,
-        n_epochs: int = 30,
-        learning_rate: float = 1e-3,
-        batch_size: int = 32,
-        max_steps_per_epoch: int = 100,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.hidden_sizes = hidden_sizes
-        self.encoder = encoder
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_steps_per_epoch = max_steps_per_epoch
-        self.random_state = random_state
+    hidden_sizes: Sequence[int] = (100, 100)
+    _: KW_ONLY
+    encoder: nn.Module | None = None
+    n_epochs: int = 30
+    learning_rate: float = 1e-3
+    batch_size: int = 32
+    max_steps_per_epoch: int = 100
+    random_state: int | np.random.RandomState | None = None
 
     def _begin(self, X: np.ndarray, y: np.ndarray) -> Training:
         check_encoder_given(self.encoder, X)
@@ -87,11 +79,9 @@ class MLPRegressor(BatchTrainedRegressor):
         x = torch.as_tensor(X[labeled], dtype=torch.float32)
         targets = torch.as_tensor(self.target_scaler_.transform(as_columns(y[labeled])), dtype=torch.float32)
         with seeded_torch(self.random_state) as seed:
-            encoder: nn.Module = (
-                make_encoder(X.shape[1], self.hidden_sizes)
-                if self.encoder is None
-                else copy.deepcopy(self.encoder)
-            )
+            encoder = copy.deepcopy(self.encoder)
+            if encoder is None:
+                encoder = make_encoder(X.shape[1], self.hidden_sizes)
             n_codes = probe_encoder(encoder.float(), x[:2]).shape[1]
             self.network_ = nn.Sequential(encoder, nn.Linear(n_codes, targets.shape[1])).float()
             rng_state = torch.get_rng_state()
@@ -103,25 +93,17 @@ class MLPRegressor(BatchTrainedRegressor):
                 batch = rng.integers(n, size=self.batch_size)
                 yield x[batch], targets[batch]
 
-        return Training(self.network_, batches(), n, rng_state)
+        def loss(estimated: Tensor, targets: Tensor) -> Tensor:
+            return (estimated - targets).square().mean()
 
-    def _outputs(self, network: nn.Module, *batch: Tensor) -> tuple[Tensor, ...]:
-        x, targets = batch
-        return network(x), targets
-
-    def _loss(self, *outputs: Tensor) -> Tensor:
-        estimated, targets = outputs
-        return (estimated - targets).square().mean()
-
-    def _end(self, X: np.ndarray, y: np.ndarray, losses: Tensor) -> None:
-        self.network_.eval()
-        self.network_.double()  # so that a prediction does not depend on the rows predicted beside it
+        return Training(self.network_, batches(), loss, n, rng_state)
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
         scaled = _apply(self.network_, X)
         return self.target_scaler_.inverse_transform(scaled).reshape(len(scaled), *self._target_shape)
 
 
+@dataclass(eq=False, repr=False)
 class PairwiseDifferenceRegressor(SemiSupervisedRegressor):
     """Pairwise modeling with any regressor in place of the Siamese network.
 
@@ -145,23 +127,16 @@ class PairwiseDifferenceRegressor(SemiSupervisedRegressor):
     Tynes et al. (2021): Pairwise difference regression. J. Chem. Inf. Model. 61.
     """
 
-    def __init__(
-        self,
-        estimator: RegressorMixin | None = None,
-        *,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.random_state = random_state
+    estimator: RegressorMixin | None = None
+    _: KW_ONLY
+    random_state: int | np.random.RandomState | None = None
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         labeled = np.isfinite(y)
         self._X, self._y = X[labeled], y[labeled]
         n = len(self._y)
         i, j = (t.numpy() for t in pairs_from_numbers(torch.arange(n * (n - 1)), n))
-        estimator = self.estimator
-        if estimator is None:  # a forest that is not fitted has no truth value
-            estimator = ExtraTrees(random_state=self.random_state)
+        estimator = ExtraTrees(random_state=self.random_state) if self.estimator is None else self.estimator
         check_regressor("estimator", estimator)
         self.estimator_ = clone(estimator).fit(_pairs(self._X[i], self._X[j]), self._y[i] - self._y[j])
 

@@ -6,7 +6,7 @@ import copy
 import os
 import textwrap
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -140,10 +140,10 @@ def _call(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, 
     except (Exception, SystemExit) as error:  # whatever a student's code may raise
         if isinstance(error, NotImplementedError) and not str(error):  # PyTorch's have a message
             return None, _OPEN
-        return None, f"it stops with {type(error).__name__}: {error}{place_of(error)}"
+        return None, f"it stops with {type(error).__name__}: {error}{_place_of(error)}"
 
 
-def place_of(error: BaseException) -> str:
+def _place_of(error: BaseException) -> str:
     """The last line of an answer that an error has passed, in brackets, or nothing."""
     elsewhere = (os.path.dirname(os.__file__), "site-packages", os.path.dirname(__file__))
     frames = traceback.extract_tb(error.__traceback__)
@@ -151,7 +151,7 @@ def place_of(error: BaseException) -> str:
     return "".join(f" (line {f.lineno} of {f.name}: {f.line})" for f in ours[-1:])
 
 
-def changed_input(function: Callable[..., Any], before: Sequence[Any], after: Sequence[Any]) -> str | None:
+def _changed_input(function: Callable[..., Any], before: Sequence[Any], after: Sequence[Any]) -> str | None:
     """A sentence on the first argument of a call that is no longer what it was, or None."""
     code = getattr(function, "__code__", None)  # of a function, not of what only behaves like one
     names = code.co_varnames if code else [f"number {number}" for number in range(1, len(after) + 1)]
@@ -160,16 +160,6 @@ def changed_input(function: Callable[..., Any], before: Sequence[Any], after: Se
         if isinstance(old, kinds) and _difference(new, old, 0.0):
             return f"it changes its input {name}: work on a copy"
     return None
-
-
-def note_results(problems: Mapping[str, str | None]) -> None:
-    """Let `show_progress` know of checks that were made elsewhere."""
-    _problems.update(problems)
-
-
-def results() -> dict[str, str | None]:
-    """What is wrong by each check so far, or None."""
-    return dict(_problems)
 
 
 def _find_problem(
@@ -183,7 +173,7 @@ def _find_problem(
     got, problem = _call(function, given)
     if problem:
         return problem
-    problem = changed_input(function, arguments, given) or _difference(got, expected, tolerance)
+    problem = _changed_input(function, arguments, given) or _difference(got, expected, tolerance)
     if problem:
         for value, hint in mistakes:
             if _difference(got, value, tolerance) is None:

@@ -176,17 +176,35 @@ def write_number(value: float, margin: float | None = None, sign: bool = False) 
     return " ± ".join(texts)
 
 
-def record_results(**results: float | int | str) -> None:
+def record_results(finding: str = "", unit: str = "", **results: float | int | str) -> None:
     """Show a notebook's results and store them in its output, where `dmls2r run` collects them.
 
     Parameters
     ----------
+    finding : str, default=""
+        What they say, in a sentence or three, with their names in braces, and {unit}.
+    unit : str, default=""
+        Of the target.
     **results : float, int or str
-        By name, for example ``test_mae=4.2``.
+        By name, for example ``test_mae=4.2``. In the sentence a ``coverage`` and what ends in ``percent`` are
+        written as percentages, what ends in ``difference`` has its sign.
     """
     plain = {name: value.item() if hasattr(value, "item") else value for name, value in results.items()}
+    if finding:
+        written = {name: _write_result(name, value) for name, value in plain.items()}
+        plain = {"finding": finding.format(unit=unit, **written)} | plain
     text = "\n".join(f"{name} = {value}" for name, value in plain.items())
     display({RESULTS_MIME: json.loads(json.dumps(plain)), "text/plain": text}, raw=True)
+
+
+def _write_result(name: str, value: float | int | str) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    if name.startswith("coverage"):
+        return f"{100 * value:.0f} %"
+    if name.endswith("percent"):
+        return f"{value:g} %"
+    return write_number(value, sign=name.endswith("difference"))
 
 
 _MARKUP = re.compile(r"[\\`*\[\]<>&|~$\n\r]|(?<!\w)_|_(?!\w)|://|^\s*(?:[-+=#]|\d+[.)])")

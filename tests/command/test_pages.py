@@ -10,23 +10,9 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from notebook_runs import PATHS, each_notebook
 
-from dmls2r_lite.command.findings import COMPARED, describe, unit_of, write_values
-from dmls2r_lite.command.pages import (
-    NO_CAPTION,
-    collect_results,
-    format_value,
-    link_pages,
-    text_to_html,
-    to_html,
-)
-from dmls2r_lite.command.rendering import (
-    linked_pages,
-    markdown_to_html,
-    markdown_to_text,
-    settle_links,
-    table_to_html,
-    to_mathml,
-)
+from dmls2r_lite.command.pages import NO_CAPTION, format_results, link_pages, text_to_html, to_html
+from dmls2r_lite.command.rendering import markdown_to_html, markdown_to_text, table_to_html, to_mathml
+from dmls2r_lite.command.tables import align
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 READ = [*PATHS, *sorted(NOTEBOOKS.glob("exercises/[0-9]*.ipynb")), NOTEBOOKS / "GLOSSARY.md"]
@@ -43,11 +29,15 @@ def html_of(path):
     if path not in PATHS:
         return text_to_html(path, path.stem)
     nb = nbformat.read(path, as_version=4)
-    return to_html(nb, path.stem, [p.stem for p in PATHS], "On boston.", "a note", "1000 USD")
+    return to_html(nb, path.stem, [p.stem for p in PATHS], "On boston.", "a note")
 
 
 def page_of(path):
     return parse(html_of(path))
+
+
+def display_data(**data):
+    return new_output("display_data", {name.replace("_", "/"): value for name, value in data.items()})
 
 
 class TestFormulas:
@@ -75,26 +65,19 @@ class TestForeign:
     @pytest.fixture
     def page(self):
         html = f"<div>{HOSTILE}<table onclick='alert(3)'><tr><th></th><th style='color:red'>a</th></tr>"
-        html += (
-            "<tr><td colspan='2'>1</td><td><!-- x --><a href='javascript:alert(4)'>b</a></td></tr></table>"
-        )
+        html += "<tr><td>1</td><td><!-- x --><a href='javascript:alert(4)'>b</a></td></tr></table>"
+        links = f"{HOSTILE} [a](javascript:alert(5)) ![b](http://c.d/e)"
         outputs = [
-            new_output(
-                "display_data", {"text/markdown": f"{HOSTILE} [a](javascript:alert(5)) ![b](http://c.d/e)"}
-            ),
-            new_output(
-                "display_data", {"text/markdown": "<details open onclick=alert(6)>\n\nf\n\n</details>"}
-            ),
-            new_output("display_data", {"text/html": html}),
-            new_output("display_data", {"image/png": PNG}),
-            new_output("display_data", {"text/markdown": f'*Figure:* "{HOSTILE}" and $x$'}),
+            display_data(text_markdown=links),
+            display_data(text_markdown="<details open onclick=alert(6)>\n\nf\n\n</details>"),
+            display_data(text_html=html),
+            display_data(image_png=PNG),
+            display_data(text_markdown=f'*Figure:* "{HOSTILE}" and $x$'),
             new_output("stream", name="stdout", text=HOSTILE),
             new_output("error", ename="E", evalue="v", traceback=[HOSTILE]),
         ]
         cells = [new_markdown_cell(f"# A\n\n{HOSTILE}"), new_code_cell(f"# {HOSTILE}", outputs=outputs)]
-        return parse(
-            to_html(new_notebook(cells=cells), HOSTILE.replace("/", ""), [], HOSTILE, HOSTILE, HOSTILE)
-        )
+        return parse(to_html(new_notebook(cells=cells), HOSTILE.replace("/", ""), [], HOSTILE, HOSTILE))
 
     def test_no_element_comes_of_it(self, page):
         assert page.find_all(["script", "iframe", "object", "form", "link", "style"]) == [page.style]
@@ -104,6 +87,7 @@ class TestForeign:
         for tag in page.find_all(True):
             assert not [name for name in tag.attrs if name.startswith("on")]
         assert [a["href"] for a in page.find_all("a", href=True)] == ["../index.html"]
+        assert page.table.find_all(style=True) == page.table.find_all("a") == []
 
     def test_it_is_shown_as_it_is(self, page):
         assert page.main.text.count(HOSTILE) == 7  # about, and six places in cells
@@ -114,60 +98,36 @@ class TestForeign:
         policy = page.find("meta", attrs={"http-equiv": "Content-Security-Policy"})["content"]
         assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
-    def test_tables(self, page):
-        html = (
-            "<style>p{}</style><table border='1'><thead><tr><th></th><th>a</th></tr></thead>"
-            "<tbody><tr><th>b</th><td>-1.5</td></tr></tbody></table>"
-        )
-        assert (
-            parse(table_to_html(html)).table
-            == parse(
-                "<table><thead><tr><td></td><th class='number' scope='col'>a</th></tr></thead>"
-                "<tbody><tr><th scope='row'>b</th><td class='number'>-1.5</td></tr></tbody></table>"
-            ).table
-        )
 
-    @pytest.mark.parametrize(
-        ("texts", "style"),
-        [
-            (["1", "-2.5e-07", "", "NaN"], "number"),
-            (["12,345", "3 ± 10,000", "± 0.9", "–"], "number"),
-            (["4.8 ± 0.1 (20)", "7 of 12", "0.3 ▼", "88 %"], "number"),
-            (["1", "cannot tell"], None),
-            (["", "NaN"], None),
-            (["1", "a text that nobody reads in a column of one word"], "text"),
-        ],
-    )
-    def test_a_column_has_one_look(self, texts, style):
-        rows = "".join(f"<tr><th>r</th><td>{text}</td></tr>" for text in texts)
-        html = f"<thead><tr><th></th><th>a</th></tr></thead><tbody>{rows}</tbody>"
-        markdown = "| | a |\n| --- | --- |\n" + "\n".join(f"| *r* | {text} |" for text in texts)
-        for page in (table_to_html(f"<table>{html}</table>"), markdown_to_html(markdown)):
-            column = [row.find_all(["th", "td"])[1] for row in parse(page).find_all("tr")]
-            assert len(column) == 1 + len(texts)
-            assert {" ".join(cell.get("class", [])) or None for cell in column} == {style}
-
-    def test_columns_below_a_heading_of_several(self):
-        html = "<tr><td></td><th colspan='2'>a</th></tr><tr><td></td><th>b</th><th>c</th></tr>"
-        rows = "<tr><th rowspan='2'>r</th><td>1</td><td>x</td></tr><tr><td>2</td><td>y</td></tr>"
-        html = f"<thead>{html}</thead>{rows}"
-        marked = parse(table_to_html(f"<table>{html}</table>")).find_all(class_="number")
-        assert [cell.text for cell in marked] == ["b", "1", "2"]
+@pytest.mark.parametrize(
+    ("text", "style"),
+    [
+        *[(text, "number") for text in ("1", "-2.5e-07", "", "NaN", "12,345", "3 ± 10,000", "± 0.9", "–")],
+        *[(text, "number") for text in ("4.8 ± 0.1 (20)", "7 of 12", "0.3 ▼", "88 %")],
+        ("cannot tell", None),
+        ("a text that nobody reads in a column of one word", "text"),
+    ],
+)
+def test_cells_of_tables(text, style):
+    """What the page's style aligns by."""
+    html = f"<thead><tr><th></th><th>a</th></tr></thead><tbody><tr><th>r</th><td>{text}</td></tr></tbody>"
+    markdown = f"| | a |\n| --- | --- |\n| *r* | {text} |"
+    for page in (
+        table_to_html(f"<style>p</style><table border='1'>{html}</table>"),
+        markdown_to_html(markdown),
+    ):
+        cell = parse(page).tbody.find_all(["th", "td"])[1]
+        assert (cell.text, cell.get("class")) == (text, style and [style])
+        assert [heading.text for heading in parse(page).thead.find_all("th")] == ["a"]  # the other is empty
 
 
-class TestHeadings:
-    def test_ids(self):
-        html = markdown_to_html('# My *A*\n\n## <a id="cv-plus"></a>CV+\n\n## <a id="x" href="y"></a>B')
-        ids = {heading.text: heading["id"] for heading in parse(html).find_all(["h1", "h2"])}
-        assert ids.pop("My A") == "My-A"
-        assert ids.pop("CV+") == "cv-plus"
-        assert [text.startswith("<a") for text in ids] == [True]  # any other HTML is shown as it is
-
-    def test_of_the_glossary(self):
-        page = page_of(NOTEBOOKS / "GLOSSARY.md")
-        assert page.find(id="dml-s2r").text == "DML-S2R"
-        assert page.find(id="k-means").text == "k-means"
-        assert "<a" not in page.main.text
+def test_headings_have_ids():
+    html = markdown_to_html('# My *A*\n\n## <a id="cv-plus"></a>CV+\n\n## <a id="x" href="y"></a>B')
+    my, plus, foreign = parse(html).find_all(["h1", "h2"])
+    assert (my["id"], plus.a["id"], plus.text) == ("My-A", "cv-plus", "CV+")
+    assert foreign.text.startswith("<a id")  # any other HTML is shown as it is
+    glossary = page_of(NOTEBOOKS / "GLOSSARY.md")
+    assert glossary.find(id="dml-s2r").parent.text == "DML-S2R"
 
 
 class TestPage:
@@ -179,8 +139,7 @@ class TestPage:
         assert NO_CAPTION not in str(page)
         ids = [tag["id"] for tag in page.find_all(id=True)]
         assert len(ids) == len(set(ids))
-        sections = page.nav.find_all("li")
-        assert len(sections) >= 4
+        assert len(page.nav.find_all("li")) >= 4
         for link in page.nav.select("li a"):
             assert link["href"].startswith("#")
         assert len(page.find_all("h1")) == 1
@@ -188,20 +147,16 @@ class TestPage:
 
     def test_bar(self):
         first, second, last = (page_of(path).nav for path in (PATHS[0], PATHS[1], PATHS[-1]))
-        assert [a.get("data-page") for a in second.find_all("a")[:4]] == [
-            None, f"{PATHS[0].stem}.html", f"{PATHS[2].stem}.html", "GLOSSARY.html",
-        ]  # fmt: skip
+        pages = [f"{PATHS[0].stem}.html", f"{PATHS[2].stem}.html", "GLOSSARY.html"]
+        assert [a.get("data-page") for a in second.find_all("a")[:4]] == [None, *pages]
         assert "←" not in first.text
         assert "→" not in last.text
 
     def test_code_is_folded_unless_it_is_the_lesson(self):
         page = page_of(PATHS[1])
         opened = [fold.summary.text for fold in page.find_all("details", class_="folded", open=True)]
-        n_built = PATHS[1].read_text().count('"hand-built"')
-        assert len(opened) == n_built > 0
+        assert len(opened) == PATHS[1].read_text().count('"hand-built"') > 0
         assert all(text.startswith("Code: ") for text in opened)
-
-    def test_one_line_of_code_is_singular(self):
         cells = [new_code_cell("a"), new_code_cell("a\nb")]
         folds = parse(to_html(new_notebook(cells=cells), "x")).find_all("summary")
         assert [fold.text for fold in folds] == ["Code, 1 line", "Code, 2 lines"]
@@ -213,118 +168,45 @@ class TestPage:
         for part in [page.find(class_="findings"), *page.find_all("figure")]:
             assert first_fold in part.find_all_next("details")
         assert len(page.find_all("figcaption")) == len(page.find_all("img")) == 4
-        worth = page.find(string=re.compile("Is this worth it for my table"))
-        assert first_fold in worth.find_all_next("details")
-        assert "what follows" in page.main.text.split("Code")[0]
-        assert "a note" in page.main.text.split("Code")[0]
-        assert "Figure:" not in page.main.text.split("Code", 1)[1]
+        before, after = page.main.text.split("Code", 1)
+        for text in ("Is this worth it for my table", "what follows", "a note"):
+            assert text in before
+        assert "Figure:" not in after
 
 
-class TestLinks:
-    def test_lead_to_pages(self):
-        text = "[a](GLOSSARY.md#code) [b](exercises/1_a.ipynb) [c](01_b.ipynb#x-y) [d](#e) [f](https://g.h)"
-        html = markdown_to_html(f"{text} [i](../j)")
-        assert linked_pages(html) == {"GLOSSARY.html", "exercises/1_a.html", "01_b.html", "../j"}
-        settled = settle_links(html, {"GLOSSARY.html", "01_b.html"})
-        links = {a.text: a.get("href") for a in parse(settled).find_all("a")}
-        assert links == {
-            "a": "GLOSSARY.html#code", "b": None, "c": "01_b.html#x-y", "d": "#e", "f": "https://g.h",
-            "i": None,
-        }  # fmt: skip
-        assert settle_links(settled, set()) == settle_links(html, set())  # what has gone is no link any more
-
-    def test_within_a_folder(self, tmp_path):
-        course, folder = tmp_path / "course", tmp_path / "runs"
-        (course / "exercises").mkdir(parents=True)
-        (course / "GLOSSARY.md").write_text("# Glossary\n\n### code\n\n[01](01_a.ipynb), [02](02_b.ipynb)")
-        exercise = new_notebook(
-            cells=[new_markdown_cell("# E\n\n[01](../01_a.ipynb) [c](../GLOSSARY.md#code)")]
-        )
-        for number in "12":
-            nbformat.write(exercise, course / "exercises" / f"{number}_a.ipynb")
-        folder.mkdir()
-        nb = new_notebook(cells=[new_markdown_cell("# A\n\n[c](GLOSSARY.md#code), [1](exercises/1_a.ipynb)")])
-        (folder / "01_a.html").write_text(to_html(nb, "01_a", ["01_a", "02_b"]))
-        (folder / "predictions.csv").touch()
-        record = {"notebooks": {"01_a": {"html": "01_a.html"}, "02_b": {"html": "02_b.html"}}}
+def test_links_within_a_folder(tmp_path):
+    course, folder = tmp_path / "course", tmp_path / "runs"
+    (course / "exercises").mkdir(parents=True)
+    (course / "GLOSSARY.md").write_text("# Glossary\n\n### code\n\n[01](01_a.ipynb), [02](02_b.ipynb)")
+    exercise = new_markdown_cell("# E\n\n[01](../01_a.ipynb#x-y) [c](../GLOSSARY.md#code)")
+    for number in "12":
+        nbformat.write(new_notebook(cells=[exercise]), course / "exercises" / f"{number}_a.ipynb")
+    folder.mkdir()
+    text = "# A\n\n[c](GLOSSARY.md#code), [1](exercises/1_a.ipynb) [i](../j) [h](#g) [f](https://g.h)"
+    (folder / "01_a.html").write_text(
+        to_html(new_notebook(cells=[new_markdown_cell(text)]), "01_a", ["01_a", "02_b"])
+    )
+    record = {"notebooks": {"01_a": {"html": "01_a.html"}, "02_b": {"html": "02_b.html"}}}
+    for _ in range(2):  # links that have been settled are settled anew
         pages = link_pages(folder, record, course)
-        assert set(pages) == {
-            "01_a.html",
-            "GLOSSARY.html",
-            "exercises/1_a.html",
-        }  # nothing leads to the other
         hrefs = {
             name: [a["href"] for a in parse(page).find_all("a", href=True)] for name, page in pages.items()
         }
+        index, glossary = ["../index.html", "GLOSSARY.html"], "../GLOSSARY.html"
         assert hrefs == {
-            "01_a.html": ["../index.html", "GLOSSARY.html", "GLOSSARY.html#code", "exercises/1_a.html"],
-            "GLOSSARY.html": ["../index.html", "GLOSSARY.html", "01_a.html"],
-            "exercises/1_a.html": [
-                "../../index.html",
-                "../GLOSSARY.html",
-                "../01_a.html",
-                "../GLOSSARY.html#code",
-            ],
-        }
-
-
-class TestFindings:
-    @each_notebook
-    def test_each_notebook_has_some(self, path):
-        """If this fails: the notebook's results have other names than the sentence."""
-        results = collect_results(nbformat.read(path, as_version=4))
-        text = describe(path.stem, results, "1000 USD")
-        assert text.endswith(".")
-        assert "{" not in text
-        if not path.stem.startswith(("07", "08", "10", "11")):  # whose findings have no unit
-            assert "(in 1000 USD)" in text
-
-    def test_by_hand(self):
-        results = {"coreg_difference": 0.03456, "mssr_difference": -12.3}
-        assert describe("06_baselines", results, "K") == (
-            "With unlabeled samples the error changes by +0.0346 for COREG and by -12.3 for MSSR (in K)."
-        )
-        assert describe("06_baselines", {"coreg_difference": 1.0}, "K") == ""
-        assert describe("my_own", results, "K") == ""
-
-    def test_targets_far_beyond_the_others_come_first(self):
-        results = {"recommended": "ridge", "method": "ridge", "expected_error": 2.0, "standard_error": 0.5,
-                   "best_plain_model": "ridge"}  # fmt: skip
-        text = describe("05_your_own_data", results, "K")
-        assert text == describe("05_your_own_data", results | {"far_targets": ""}, "K")
-        assert describe(
-            "05_your_own_data", results | {"far_targets": "strength = 350,000 in row 34"}, "K"
-        ) == (
-            "First look at a known target far beyond the others: strength = 350,000 in row 34. "
-            "Until it is right, no error here means much. " + text
-        )
-
-    def test_what_datasets_are_compared_by_is_there(self):
-        """If this fails: a notebook's results have other names than the table of the index."""
-        values = {
-            (path.stem[:2], name)
-            for path in PATHS
-            for name in write_values(collect_results(nbformat.read(path, as_version=4)))
-        }
-        assert COMPARED.keys() <= values
-
-    def test_large_numbers_are_rounded(self):
-        text = describe("06_baselines", {"coreg_difference": 4381.2, "mssr_difference": -123456.7}, "EUR")
-        assert "+4,380 for COREG and by -123,000 for MSSR (in EUR)" in text
-
-    @pytest.mark.parametrize(
-        ("value", "text"),
-        [(4381.23, "4381"), (123456.7, "123457"), (4.83214, "4.832"), (-1.5e-7, "-1.5e-07"), (0.0, "0"),
-         (3, "3"), ("ridge", "ridge"), (float("nan"), "nan")],
-    )  # fmt: skip
-    def test_values_among_the_variables(self, value, text):
-        assert format_value(value) == text
-
-    def test_units(self):
-        assert unit_of("MEDV [1000 USD]") == "1000 USD"
-        assert unit_of("price") == "units of price"
-        assert unit_of("") == "units of the target"
+            "01_a.html": [*index, "GLOSSARY.html#code", "exercises/1_a.html", "#g", "https://g.h"],
+            "GLOSSARY.html": [*index, "01_a.html"],
+            "exercises/1_a.html": ["../../index.html", glossary, "../01_a.html#x-y", f"{glossary}#code"],
+        }  # nothing leads to the other exercise
+        (folder / "01_a.html").write_text(pages["01_a.html"])
 
 
 def test_words_of_a_caption():
     assert markdown_to_text("a *new* row's `x`, $y^2$\nand [b](c)") == "a new row's x, y2 and b"
+
+
+def test_values_for_a_terminal():
+    results = {"finding": "It helped.", "large": 4381.23, "small": -1.5e-7, "n": 30000, "model": "ridge"}
+    assert format_results(results) == "large 4,380, small -1.5e-07, n 30000, model ridge"
+    assert format_results(results, at_most=1) == "large 4,380"
+    assert align([["a", "b"], ["x", "9.5"], ["long", "10"]]) == ["a       b", "x     9.5", "long   10"]

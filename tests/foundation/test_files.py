@@ -32,10 +32,9 @@ def limited(code, n_bytes=None, umask=0o022):
 @posix
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
 def test_files_get_the_usual_permissions(umask, mode, tmp_path):
-    path = tmp_path / "a.txt"
-    done = limited(f"write_whole(Path({str(path)!r}), 'a')", umask=umask)
+    done = limited(f"write_whole(Path({str(tmp_path)!r}, 'a.txt'), 'a')", umask=umask)
     assert done.returncode == 0, done.stderr
-    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == mode
 
 
 class TestReplacing:

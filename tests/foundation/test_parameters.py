@@ -18,7 +18,7 @@ from dmls2r_lite.foundation.parameters import (
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import MSSRRegressor
 from dmls2r_lite.rivals.twins import MLPRegressor
-from dmls2r_lite.schedules import SCHEDULES
+from dmls2r_lite.training import SCHEDULES
 
 GOOD = {
     "n_labeled": [2, 10**6, np.int8(3)],

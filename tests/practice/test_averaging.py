@@ -7,20 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import LinearRegression, Ridge
-from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from small_tables import NEW, QUICK, Lost, SemiSupervisedSpy, Spy, labeled_rows, noted, table
 
-from dmls2r_lite.data.preparing import make_preprocessor
 from dmls2r_lite.estimators import DMLS2RRegressor
-from dmls2r_lite.foundation.checks import SemiSupervisedRegressor
 from dmls2r_lite.foundation.parameters import ParameterError
 from dmls2r_lite.practice import averaging
 from dmls2r_lite.practice.averaging import AveragedRegressor
@@ -28,19 +25,6 @@ from dmls2r_lite.practice.folds import LabeledKFold, fit_with_seed, fit_without
 
 # Without chance, so that loops can say what comes out.
 MODELS = {"ridge": Ridge(0.5), "2-NN": KNeighborsRegressor(2, weights="distance"), "mean": DummyRegressor()}
-NEW = np.random.default_rng(99).normal(size=(20, 3))
-
-
-def table(seed, n_labeled=14, n_unlabeled=9):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n_labeled + n_unlabeled, 3))
-    y = X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.normal(size=len(X))
-    y[rng.permutation(len(X))[:n_unlabeled]] = np.nan
-    return X, y
-
-
-def labeled_rows(y):
-    return [row for row in range(len(y)) if not np.isnan(y[row])]
 
 
 def naive_average(X, y, folds, sharpness, hidden=()):
@@ -71,21 +55,15 @@ def assert_is(average, expected):
 
 
 class TestWeights:
-    @pytest.mark.parametrize("sharpness", [0.0, 0.05, 0.2, 3.0])
-    @pytest.mark.parametrize("seed", range(3))
-    def test_leave_one_out_by_loops(self, seed, sharpness):
-        X, y = table(seed)
-        average = AveragedRegressor(MODELS, sharpness=sharpness, cv=99, random_state=seed).fit(X, y)
-        assert_is(average, naive_average(X, y, [[row] for row in labeled_rows(y)], sharpness))
-
-    @pytest.mark.parametrize("cv", [2, 3, 5])
-    def test_folds_by_loops(self, cv):
+    @pytest.mark.parametrize(("cv", "sharpness"), [(2, 0.2), (3, 0.0), (5, 0.05), (5, 3.0), (99, 0.2)])
+    def test_by_loops(self, cv, sharpness):
         X, y = table(cv)
         seed = np.random.RandomState(7).randint(2**31 - 1)
-        dealt = LabeledKFold(cv, np.random.default_rng(seed)).split(X, y)
-        expected = naive_average(X, y, [list(fold) for _, fold in dealt], 0.2)
+        dealt = LabeledKFold(min(cv, 14), np.random.default_rng(seed)).split(X, y)
+        expected = naive_average(X, y, [list(fold) for _, fold in dealt], sharpness)
         for random_state in (7, np.random.RandomState(7)):
-            assert_is(AveragedRegressor(MODELS, cv=cv, random_state=random_state).fit(X, y), expected)
+            average = AveragedRegressor(MODELS, cv=cv, sharpness=sharpness, random_state=random_state)
+            assert_is(average.fit(X, y), expected)
 
     def test_by_hand(self):
         """Leave one out of 0, 0, 0, 0, 10. Means of the others: 2.5 four times and 0; medians: 0."""
@@ -97,34 +75,21 @@ class TestWeights:
         assert_allclose(average.predict([[0.0]]), 2 * w / (1 + w) + 0, rtol=1e-12)
         assert_array_equal(average.predict_each([[0.0], [1.0]]), [[2, 0], [2, 0]])
 
-    def test_sharpness(self):
+    def test_extreme_sharpness_leaves_the_best_one(self):
         X, y = table(0)
-        equal = AveragedRegressor(MODELS, sharpness=0).fit(X, y)
-        assert_allclose(equal.weights_, 1 / 3, rtol=1e-15)
-        assert_allclose(equal.predict(NEW), equal.predict_each(NEW).mean(axis=1), rtol=1e-12)
         for sharpness in (1e3, 1e30):
             best = AveragedRegressor(MODELS, sharpness=sharpness).fit(X, y)
-            assert best.weights_.max() == 1
-            assert best.weights_.idxmax() == best.errors_.idxmin()
-            assert_array_equal(best.predict(NEW), best.models_[best.weights_.idxmax()].predict(NEW))
+            assert best.weights_[best.errors_.idxmin()] == best.weights_.max() == 1
+            assert_array_equal(best.predict(NEW), best.predict_each(NEW)[:, best.errors_.argmin()])
 
     @pytest.mark.parametrize("sharpness", [0, 0.2, 50, 1e30])
     def test_models_without_error(self, sharpness):
         """On equal targets two models are never wrong, and share the weight; one predicts 0."""
         X, y = table(0)
         y = np.where(np.isnan(y), np.nan, 3.0)
-        models = [DummyRegressor(), PlainSpy(), DummyRegressor(strategy="median")]
+        models = [DummyRegressor(), Spy(), DummyRegressor(strategy="median")]
         weights = AveragedRegressor(models, sharpness=sharpness).fit(X, y).weights_
         assert_allclose(weights, [1 / 3] * 3 if sharpness == 0 else [0.5, 0, 0.5])
-
-    def test_weights_and_estimates_of_each(self):
-        X, y = table(4)
-        average = AveragedRegressor(MODELS, random_state=0).fit(X, y)
-        each = average.predict_each(NEW)
-        for number, model in enumerate(average.models_.values()):
-            assert_array_equal(each[:, number], model.predict(NEW))
-        assert_allclose(average.weights_.sum(), 1)
-        assert_allclose(average.predict(NEW), each @ average.weights_, rtol=1e-12)
 
 
 def in_folds(y, sizes, seed=0):
@@ -161,18 +126,13 @@ class TestFitWithout:
             assert_is(copy, naive_average(X, y, others, 0.2, hidden=list(fold)))
 
     @pytest.mark.parametrize(
-        "name", ["two folds", "two folds and an empty one", "overlapping", "one", "too few labels left"]
+        "sizes",
+        [(7, 7), (7, 7, 0), (7,), (6, 6, 2)],
+        ids=["two", "and an empty one", "one", "few labels left"],
     )
-    def test_or_fits_of_their_own(self, name):
+    def test_or_fits_of_their_own(self, sizes):
         X, y = table(1)
-        halves = in_folds(y, (7, 7))
-        folds = {
-            "two folds": halves,
-            "two folds and an empty one": [*halves, np.zeros(0, dtype=int)],
-            "overlapping": [halves[0], halves[1], halves[1][:2]],
-            "one": halves[:1],
-            "too few labels left": in_folds(y, (6, 6, 2)),
-        }[name]
+        folds = in_folds(y, sizes)
         models = {**MODELS, "trees": ExtraTreesRegressor(3)}
         average = AveragedRegressor(models, random_state=5)
         frame, targets = pd.DataFrame(X, columns=list("abc")), pd.Series(y)
@@ -186,172 +146,48 @@ class TestFitWithout:
             assert copy.random_state == 8
 
     def test_how_many_models_are_fitted(self):
-        X, y = table(2)
-        PlainSpy.given.clear()
-        AveragedRegressor([PlainSpy()]).fit_without(
-            pd.DataFrame(X), pd.Series(y), in_folds(y, (3, 3, 3, 3, 2)), [0] * 5
-        )
-        assert len(PlainSpy.given) == 15
+        X, y = (pd.DataFrame(part).squeeze() for part in table(2))
+        folds = in_folds(y, (3, 3, 3, 3, 2))
+        assert len(noted(Spy, lambda: AveragedRegressor([Spy()]).fit_without(X, y, folds, [0] * 5))) == 15
 
     def test_seed_reaches_the_models(self):
-        X, y = table(3)
-        frame, targets, folds = pd.DataFrame(X), pd.Series(y), in_folds(y, (5, 5, 4))
-        average = AveragedRegressor(
-            [ExtraTreesRegressor(3), DMLS2RRegressor((4,), n_epochs=1, max_steps_per_epoch=2)]
-        )
-        one, again, other = (average.fit_without(frame, targets, folds, [seed] * 3) for seed in (1, 1, 2))
+        X, y = (pd.DataFrame(part).squeeze() for part in table(3))
+        average = AveragedRegressor([ExtraTreesRegressor(3), DMLS2RRegressor(**QUICK)])
+        folds = in_folds(y, (5, 5, 4))
+        one, again, other = (average.fit_without(X, y, folds, [seed] * 3) for seed in (1, 1, 2))
         for a, b, c in zip(one, again, other, strict=True):
             assert_array_equal(a.predict(NEW), b.predict(NEW))
             assert (a.predict_each(NEW) != c.predict_each(NEW)).any(axis=0).all()
             assert [model.random_state for model in a.models_.values()] == [1, 1]
 
-    def test_names_of_columns_are_held_against_later_ones(self):
-        X, y = table(0)
-        frame = pd.DataFrame(X, columns=list("abc"))
-        (copy, *_) = AveragedRegressor(MODELS).fit_without(
-            frame, pd.Series(y), in_folds(y, (5, 5, 4)), [0] * 3
-        )
-        assert copy.feature_names_in_.tolist() == ["a", "b", "c"]
-        with pytest.raises(ValueError, match="feature names should match"):
-            copy.predict(frame.rename(columns={"a": "d"}))
-
-
-class PlainSpy(RegressorMixin, BaseEstimator):
-    """Predicts 0 and notes what it was given."""
-
-    given: list[tuple] = []  # noqa: RUF012  of the class: clones are fitted
-
-    def fit(self, X, y):
-        self.given.append((len(X), int(np.isnan(y).sum())))
-        self.is_fitted_ = True
-        return self
-
-    def predict(self, X):
-        return np.zeros(len(X))
-
-
-class SemiSupervisedSpy(PlainSpy, SemiSupervisedRegressor):
-    given: list[tuple] = []  # noqa: RUF012
-
 
 class TestModels:
     def test_unlabeled_rows_go_to_those_that_take_them(self):
         X, y = table(0)
-        PlainSpy.given.clear()
-        SemiSupervisedSpy.given.clear()
-        AveragedRegressor([PlainSpy(), make_pipeline(StandardScaler(), SemiSupervisedSpy())]).fit(X, y)
-        assert sorted(PlainSpy.given) == [(11, 0)] * 4 + [(12, 0), (14, 0)]
-        assert sorted(SemiSupervisedSpy.given) == [(23, 9), (23, 11)] + [(23, 12)] * 4
+        average = AveragedRegressor([Spy(), make_pipeline(StandardScaler(), SemiSupervisedSpy())])
+        assert noted(Spy, lambda: average.fit(X, y)) == [(11, 0)] * 4 + [(12, 0), (14, 0)]
+        assert noted(SemiSupervisedSpy, lambda: average.fit(X, y)) == [(23, 9), (23, 11)] + [(23, 12)] * 4
 
     def test_names(self):
         X, y = table(0)
-        given = [Ridge(), "sklearn.neighbors.KNeighborsRegressor", Ridge(9), "sklearn.linear_model.Ridge"]
+        given = [Ridge(), KNeighborsRegressor(), Ridge(9), Ridge()]
         average = AveragedRegressor(given, random_state=0).fit(X, y)
         assert average.weights_.index.tolist() == ["Ridge", "KNeighborsRegressor", "Ridge 2", "Ridge 3"]
         assert_array_equal(average.models_["Ridge"].coef_, average.models_["Ridge 3"].coef_)
-        assert isinstance(average.models_["KNeighborsRegressor"], KNeighborsRegressor)
         assert not hasattr(given[0], "coef_")
-        by_name = AveragedRegressor({"a": Ridge(), "b": "sklearn.svm.SVR"}).fit(X, y)
-        assert list(by_name.models_) == ["a", "b"]
 
     def test_same_seed_same_bits_and_clones(self):
         X, y = table(0)
-        average = AveragedRegressor([ExtraTreesRegressor(3), "sklearn.linear_model.Ridge"], random_state=1)
+        average = AveragedRegressor([ExtraTreesRegressor(3), Ridge()], random_state=1)
         first = average.fit(X, y).predict(NEW)
         copied = clone(average)
         assert not hasattr(copied, "models_")
-        assert copied.get_params()["models"][1] == "sklearn.linear_model.Ridge"
         assert_array_equal(copied.fit(X, y).predict(NEW), first)
         assert_array_equal(average.fit(X, y).predict(NEW), first)
         assert (clone(average).set_params(random_state=2).fit(X, y).predict(NEW) != first).any()
 
-    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-    def test_the_default_ones(self):
-        X, y = table(0)
-        average = AveragedRegressor(random_state=0).fit(X, y)
-        assert len(average.models_) == 6
-        assert_allclose(average.predict(NEW), average.predict_each(NEW) @ average.weights_, rtol=1e-12)
-        assert average.models_["step 1"].n_unlabeled_ == 9
-
-    def test_within_scikit_learns_tools(self):
-        rng = np.random.default_rng(0)
-        frame = pd.DataFrame(rng.normal(size=(40, 2)), columns=["a", "b"])
-        frame["kind"] = rng.choice(["x", "y"], 40)
-        frame.iloc[::9, 0] = np.nan
-        y = np.where(np.arange(40) % 2, frame["b"] + (frame["kind"] == "x"), np.nan)
-        model = make_pipeline(make_preprocessor(frame), AveragedRegressor(MODELS, random_state=0))
-        search = GridSearchCV(
-            model, {"averagedregressor__sharpness": [0, 0.2]}, cv=LabeledKFold(3, 0),
-            scoring="neg_mean_absolute_error", error_score="raise",
-        ).fit(frame, y)  # fmt: skip
-        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-        assert np.isfinite(search.predict(frame)).all()
-
     def test_example(self):
         assert doctest.testmod(averaging) == (0, 4)  # failures, lines tried
-
-
-class Lost(DummyRegressor):
-    """Knows no answer."""
-
-    def predict(self, X):
-        return np.full(len(X), np.nan)
-
-
-X, Y = table(0)
-REFUSED = {
-    "no sharpness": ({"sharpness": -0.1}, "sharpness must be a finite number of 0 or more, got -0.1"),
-    "infinite": ({"sharpness": np.inf}, "sharpness must be a finite number of 0 or more, got inf"),
-    "one fold": ({"cv": 1}, "cv must be an integer of 2 or more, got 1"),
-    **{
-        f"models: {models!r}": (
-            {"models": models},
-            f"models must be a mapping of names to regressors, a sequence of them, or None, got {models!r}",
-        )
-        for models in ([], {}, "sklearn.svm.SVR", 5, Ridge())
-    },
-    **{
-        f"a model: {one!r}": (
-            {"models": [Ridge(), one]},
-            f"each of models must be a regressor, such as RidgeCV(), got {one!r}",
-        )
-        for one in (5, None, Ridge, SVC(), StandardScaler())
-    },
-    **{
-        f"a path: {path!r}": (
-            {"models": {"a": path}},
-            f"models: {path!r} must be the import path of a regressor that needs no arguments, such as "
-            f"'sklearn.svm.SVR', but it could not be made: {reason}",
-        )
-        for path, reason in {
-            "nowhere.Model": "No module named 'nowhere'",
-            "sklearn.svm.Nix": "module 'sklearn.svm' has no attribute 'Nix'",
-            "Ridge": "Empty module name",
-            "": "Empty module name",
-            ".a.Model": "the 'package' argument is required",
-            "sklearn.multioutput.MultiOutputRegressor": "MultiOutputRegressor.__init__() missing 1 required",
-        }.items()
-    },
-    "a model without estimates": (
-        {"models": [Ridge(), Lost()]},
-        "models: Lost must estimate finite numbers, got NaN or inf for a label left out",
-    ),
-    "a path of a classifier": (
-        {"models": ["sklearn.svm.SVC"]},
-        "models: 'sklearn.svm.SVC' must be a regressor, such as RidgeCV(), got SVC()",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_refused(case):
-    parameters, message = REFUSED[case]
-    with pytest.raises(ParameterError, match="^" + re.escape(message)):
-        AveragedRegressor(**{"models": MODELS, **parameters}).fit(X, Y)
-    with pytest.raises(ParameterError, match="^" + re.escape(message)):
-        AveragedRegressor(**{"models": MODELS, **parameters}).fit_without(
-            pd.DataFrame(X), pd.Series(Y), in_folds(Y, (5, 5, 4)), [0] * 3
-        )
 
 
 class Column(LinearRegression):
@@ -370,15 +206,37 @@ def test_estimates_in_a_column():
     assert_array_equal(column.predict(NEW), flat.predict(NEW))
 
 
+X, Y = table(0)
+REFUSED = [
+    ({"sharpness": -0.1}, "sharpness must be a finite number of 0 or more, got -0.1"),
+    ({"cv": 1}, "cv must be an integer of 2 or more, got 1"),
+    *(
+        (
+            {"models": models},
+            f"models must be a mapping of names to regressors, a sequence of them, or None, got {models!r}",
+        )
+        for models in ([], {}, "sklearn.svm.SVR", 5, Ridge())
+    ),
+    *(
+        ({"models": [Ridge(), one]}, f"each of models must be a regressor, such as RidgeCV(), got {one!r}")
+        for one in (5, None, "sklearn.svm.SVR", Ridge, SVC(), StandardScaler())
+    ),
+    ({"models": [Lost()]}, "models: Lost must estimate finite numbers, got NaN or inf for a label left out"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "message"), REFUSED, ids=[message for _, message in REFUSED])
+def test_refused(parameters, message):
+    average = AveragedRegressor(**{"models": MODELS, **parameters})
+    folds = in_folds(Y, (5, 5, 4))
+    for fit in (average.fit, lambda X, y: average.fit_without(pd.DataFrame(X), pd.Series(y), folds, [0] * 3)):
+        with pytest.raises(ParameterError, match="^" + re.escape(message)):
+            fit(X, Y)
+
+
 def test_few_labels():
     known = labeled_rows(Y)
-    few = np.where(np.isin(np.arange(len(Y)), known[:4]), Y, np.nan)
+    few, five = (np.where(np.isin(np.arange(len(Y)), known[:n]), Y, np.nan) for n in (4, 5))
     with pytest.raises(ParameterError, match=r"^y must hold at least 5 targets that are not NaN, got 4$"):
         AveragedRegressor(MODELS).fit(X, few)
-    five = np.where(np.isin(np.arange(len(Y)), known[:5]), Y, np.nan)
     assert np.isfinite(AveragedRegressor(MODELS).fit(X, five).predict(NEW)).all()
-
-
-@parametrize_with_checks([AveragedRegressor([LinearRegression(), Ridge()])])
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)

@@ -38,9 +38,8 @@ from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import contrastive_loss
 from dmls2r_lite.rivals.placebos import shuffle_columns
 from dmls2r_lite.rivals.plain import plain_models
-from dmls2r_lite.schedules import alternate
 from dmls2r_lite.study.comparing import compare, give_verdict, holm
-from dmls2r_lite.training import MetricStep, PairwiseStep, TrainingSet, plan, train
+from dmls2r_lite.training import MetricStep, PairwiseStep, TrainingSet, alternate, plan, train
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 

@@ -144,6 +144,17 @@ class TestRecordResults:
         assert [type(value) for value in results.values()] == [float, int, str, float]
         assert json.loads(json.dumps(bundle)) == bundle
 
+    def test_finding_says_results_with_units(self, shown):
+        sentence = (
+            "{a_difference} for {model}, {b_difference} (in {unit}); {coverage_80} hold; {c_percent}; {far}."
+        )
+        results = {"a_difference": 0.03456, "b_difference": -123456.7, "model": "ridge", "coverage_80": 0.836}
+        record_results(sentence, "EUR", **results, c_percent=-4.4, far="y = {n} in row 34")
+        ((bundle, _),) = shown
+        finding = "+0.0346 for ridge, -123,000 (in EUR); 84 % hold; -4.4 %; y = {n} in row 34."
+        assert bundle[RESULTS_MIME]["finding"] == finding
+        assert bundle["text/plain"].startswith(f"finding = {finding}\na_difference = 0.03456\n")
+
     def test_what_json_cannot_hold_is_an_error(self, shown):
         with pytest.raises(TypeError, match="not JSON serializable"):
             record_results(array=np.zeros(2).tolist, test_mae=1.0)

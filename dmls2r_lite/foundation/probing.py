@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from .foundation.parameters import ParameterError
-from .model import SiameseNetwork
+from .parameters import ParameterError, shown
 
 
 def has_batch_norm(module: nn.Module) -> bool:
@@ -37,16 +37,10 @@ def probe_encoder(encoder: nn.Module, x: Tensor) -> Tensor:
     wanted = (
         f"encoder must map {len(x)} samples of shape {tuple(x.shape[1:])} to a tensor ({len(x)}, n_codes)"
     )
-    try:
-        with torch.no_grad():
-            z = encoder.eval()(x)
-    except Exception as error:  # another's code may raise anything
-        raise ParameterError(f"{wanted}, got {type(error).__name__}: {error}") from error
-    _check_kind(wanted, z, x, lambda shape: len(shape) == 2 and shape[0] == len(x))
-    return z
+    return _try(wanted, encoder.eval(), x, lambda shape: len(shape) == 2 and shape[0] == len(x))
 
 
-def probe_head(network: SiameseNetwork, z: Tensor, target_shape: tuple[int, ...]) -> None:
+def probe_head(head: Any, z: Tensor, target_shape: tuple[int, ...]) -> None:
     """Do the same for a head, with those codes: it must give a difference of targets for each pair.
 
     Raises
@@ -56,25 +50,28 @@ def probe_head(network: SiameseNetwork, z: Tensor, target_shape: tuple[int, ...]
     """
     shape = (len(z), *target_shape)
     wanted = f"head must map two batches of codes {tuple(z.shape)} to a tensor {shape}"
+    d = _try(wanted, lambda codes: head.eval()(codes, codes.flip(0)), z, lambda found: found == shape)
+    if hasattr(head, "scores"):
+        wanted = "head must have a method scores with head(z_i, z_j) == g_i + h_j, or none"
+
+        def sums(codes: Tensor) -> Tensor:
+            g, h = head.scores(codes)
+            return g + h.flip(0)
+
+        total = _try(wanted, sums, z, lambda found: found == shape)
+        if not torch.allclose(total, d, rtol=1e-3, atol=1e-4):
+            raise ParameterError(f"{wanted}, got {total.tolist()} in place of {d.tolist()}")
+
+
+def _try(
+    wanted: str, function: Callable[[Tensor], Any], x: Tensor, fits: Callable[[tuple[int, ...]], bool]
+) -> Tensor:
+    """What a function gives; ParameterError unless it is a tensor of a shape that fits, like x."""
     try:
         with torch.no_grad():
-            d = network.head.eval()(z, z.flip(0))
-            _check_kind(wanted, d, z, lambda found: found == shape)
-            if not network.is_separable:
-                return
-            wanted = "head must have a method scores with head(z_i, z_j) == g_i + h_j, or none"
-            g, h = network.head.scores(z)
-            total = g + h.flip(0)
-    except ParameterError:
-        raise
-    except Exception as error:
+            result = function(x)
+    except Exception as error:  # another's code may raise anything
         raise ParameterError(f"{wanted}, got {type(error).__name__}: {error}") from error
-    if total.shape != d.shape or not torch.allclose(total, d, rtol=1e-3, atol=1e-4):
-        raise ParameterError(f"{wanted}, got {total.tolist()} in place of {d.tolist()}")
-
-
-def _check_kind(wanted: str, result: object, x: Tensor, fits: Callable[[tuple[int, ...]], bool]) -> None:
-    """Raise ParameterError unless a result is a tensor of a shape that fits, like x."""
     if not isinstance(result, Tensor):
         raise ParameterError(f"{wanted}, got {type(result).__name__}")
     if not fits(tuple(result.shape)):
@@ -83,3 +80,16 @@ def _check_kind(wanted: str, result: object, x: Tensor, fits: Callable[[tuple[in
         raise ParameterError(
             f"{wanted}, like its input {x.dtype} on {x.device}, got {result.dtype} on {result.device}"
         )
+    return result
+
+
+def find_device(name: str) -> torch.device:
+    """The device of that name, "auto" for a CUDA device if there is one; ParameterError if it is no use."""
+    try:
+        device = torch.device(name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
+        torch.zeros(1, device=device).item()  # which the meta device cannot
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+        raise ParameterError(
+            f"device must be 'auto' or one that PyTorch can use here, got {shown(name)} ({shown(str(error))})"
+        ) from error
+    return device

@@ -10,11 +10,10 @@ from naive import make_plan
 from torch import nn
 from torch.testing import assert_close
 
+from dmls2r_lite.foundation.side_by_side import stack_modules
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
 from dmls2r_lite.rivals.placebos import mine_random, mine_swapped, null_loss
-from dmls2r_lite.schedules import SCHEDULES
-from dmls2r_lite.stacking import SideBySide, stack_modules
-from dmls2r_lite.training import Orders, PairwiseStep, TrainingSet, train, train_side_by_side
+from dmls2r_lite.training import SCHEDULES, PairwiseStep, TrainingSet, train, train_side_by_side
 
 N, M, D = 9, 30, 4
 SEEDS = (3, 4, 5)
@@ -95,16 +94,15 @@ def check_same(networks, data, **parameters):
         assert not network.training
 
 
-def is_stacked(networks, data):
-    orders = [Orders.from_seed(seed) for seed in SEEDS]
-    return SideBySide(copy.deepcopy(networks), data, orders).stack is not None
+def can_be_stacked(networks):
+    return stack_modules(copy.deepcopy(networks)) is not None
 
 
 @pytest.mark.parametrize("n_targets", [None, 2])
 @pytest.mark.parametrize("arm", ARMS)
 def test_same_as_alone(arm, n_targets):
     networks, data = make_networks(n_targets), make_data(n_targets)
-    assert is_stacked(networks, data)
+    assert can_be_stacked(networks)
     check_same(networks, data, **ARMS[arm])
 
 
@@ -158,7 +156,7 @@ UNKNOWN = {
 @pytest.mark.parametrize("unknown", UNKNOWN)
 def test_what_cannot_be_stacked_is_trained_in_turns(unknown):
     networks, data = make_networks(**UNKNOWN[unknown]), make_data()
-    assert not is_stacked(networks, data)
+    assert not can_be_stacked(networks)
     check_same(networks, data)
 
 
@@ -167,7 +165,7 @@ def test_other_activations_and_codes_before_the_last_relu():
         return nn.Sequential(nn.Linear(D, 10), nn.Tanh(), nn.Sequential(nn.Linear(10, 8), nn.Identity()))
 
     networks = make_networks(encoder=encoder, head=lambda: LinearPairHead(8, nn.ReLU()))
-    assert is_stacked(networks, make_data())
+    assert can_be_stacked(networks)
     check_same(networks, make_data())
 
 
@@ -192,7 +190,7 @@ def test_a_hook_on_a_layer_is_not_lost():
     networks, calls = make_networks(), []
     for network in networks:
         network.encoder[0].register_forward_hook(lambda *_: calls.append(1))
-    assert not is_stacked(networks, make_data())
+    assert not can_be_stacked(networks)
 
 
 def test_hooks_are_called_for_each_network():
@@ -240,14 +238,14 @@ def test_a_step_of_ones_own_sees_one_network():
             assert_close(a, b, rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("what", ["networks", "data", "seeds", "labels"])
+@pytest.mark.parametrize("what", ["networks", "data", "seeds", "labels", "unlabeled"])
 def test_what_does_not_fit_together(what):
     networks, data, seeds = make_networks(), make_data(), list(SEEDS)
-    message = "networks, data and seeds must be as many, 1 or more"
     if what == "labels":
         data[1] = data[1]._replace(x_labeled=data[1].x_labeled[:-1], y_labeled=data[1].y_labeled[:-1])
-        message = "data must have the same number of labels"
+    elif what == "unlabeled":
+        data[1] = data[1]._replace(x_unlabeled=data[1].x_unlabeled[:0])
     else:
         {"networks": networks, "data": data, "seeds": seeds}[what].pop()
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"networks, data and seeds must be as many, .* as many labels"):
         train_side_by_side(networks, data, make_plan(n_epochs=1, k=2), seeds=seeds)

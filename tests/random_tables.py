@@ -1,0 +1,201 @@
+"""Random tables in random dialects, with what is meant by each of their cells."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import zipfile
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+SEPARATORS = [",", ";", "\t", "|"]
+MARKS = [(".", ""), (",", ""), (".", ","), (",", "."), (",", " "), (".", "'"), (".", " "), (",", "\xa0")]
+DATES = ["%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%d-%b-%Y", "%Y/%m/%d", "%Y-%m"]
+DATES += ["%B %d, %Y", "%Y-%m-%dT%H:%M:%S", "%d.%m.%Y %H:%M", "%m/%d/%Y %I:%M %p", "%d.%m.%y"]
+TIMES = ["%H:%M", "%H:%M:%S", "%I:%M %p"]
+GAPS = ["", "", "NA", "?", "-", "null", "n/a"]
+NAMES = ["a", "size", "Größe", "price, total", "x;y", "t|u", "'t Hof", "n (mm)", "город", "2020", "#id"]
+NAMES += ['q"r', "tab\there", "温度", "patient", ""]
+WORDS = ["north", "Süd", "x, y", "a;b", "Tver", "it's", "2nd floor", "#3", "a|b", "12-a", "n.d.", "yes"]
+WORDS += ["no", "AT", "DE", "tab\t.", "12a", "12b", "18-24", "Москва"]
+AMONG_NUMBERS = ["n.d.", "<0.5", "k.A.", "(5)", "8 mm", "5-", "–5", "Total", "inf", "1e400", "−2", "x"]
+ENCODINGS = ["utf-8", "utf-8", "utf-8-sig", "utf-16", "cp1252", "cp1251", "cp850", "gb18030"]
+KINDS = ["float", "fixed", "whole", "huge", "small", "sentinel", "date", "time", "truth"]
+KINDS += ["codes", "points", "long", "words", "ratio", "season", "mixed", "units", "constant", "row", "group"]
+
+
+@dataclass
+class Table:
+    """A table as somebody writes it, and how it is asked to be read."""
+
+    name: str
+    content: bytes
+    columns: dict[str, list]  # by name, what is meant; empty where a part of the file is lost
+    options: dict[str, str] = field(default_factory=dict)
+
+
+def written_number(value: float, decimals: int, decimal: str, thousands: str) -> str:
+    """A number with these marks."""
+    text = f"{value:,.{decimals}f}" if thousands else f"{value:.{decimals}f}"
+    return text.replace(",", "T").replace(".", decimal).replace("T", thousands)
+
+
+def make_column(
+    kind: str, n: int, marks: tuple[str, str], rng: np.random.Generator
+) -> tuple[list, list[str]]:
+    """What is meant by n cells, and what is written in them."""
+    if kind == "float":
+        meant = rng.normal(scale=10.0 ** rng.integers(-3, 6), size=n).round(int(rng.integers(1, 9))).tolist()
+        return meant, [repr(value).replace(".", marks[0]) for value in meant]
+    if kind in ("fixed", "whole", "huge", "small", "sentinel"):
+        decimals = {"whole": 0, "huge": 2 * rng.integers(2), "small": 3}.get(kind, rng.integers(1, 5))
+        low, high = {"huge": (1000, 10**7), "small": (1, 9), "sentinel": (0, 90)}.get(kind, (-5000, 5000))
+        meant = rng.uniform(low, high, n).round(decimals).tolist()
+        if kind == "sentinel":
+            meant = [float(rng.choice([value, value, -999, 9999])) for value in meant]
+        return meant, [written_number(value, decimals, *marks) for value in meant]
+    if kind == "date":
+        form = str(rng.choice(DATES))
+        dates = [datetime(1950, 1, 1) + timedelta(seconds=int(s)) for s in rng.integers(0, 10**9 * 3, n)]
+        dates = [value.replace(day=1) for value in dates] if rng.random() < 0.3 else dates
+        written = [value.strftime(form) for value in dates]
+        meant = [datetime.strptime(text, form) for text in written]
+        return (written if form == "%d.%m.%y" else meant), written
+    if kind == "time":
+        form = str(rng.choice(TIMES))
+        times = [datetime(1900, 1, 1) + timedelta(seconds=int(s)) for s in rng.integers(0, 86400, n)]
+        written = [value.strftime(form) for value in times]
+        return [datetime.strptime(text, form) - datetime(1900, 1, 1) for text in written], written
+    if kind == "truth":
+        meant = (rng.random(n) < 0.5).tolist()
+        return meant, [str(value) for value in meant]
+    numbers, whole = rng.integers(0, 99, n), rng.integers(1, 4, n)
+    texts = {
+        "codes": lambda: [f"{value:05}" for value in rng.integers(0, 99999, n)],
+        "points": lambda: [f"{a}.{b}" for a, b in zip(whole, rng.integers(1, 13, n), strict=True)],
+        "long": lambda: [str(value) for value in rng.integers(10**16, 10**18, n)],
+        "words": lambda: rng.choice(rng.choice(WORDS, 4), n).tolist(),
+        "ratio": lambda: [f"{a}:{b}" for a, b in zip(whole, rng.integers(10, 60, n), strict=True)],
+        "season": lambda: [f"{year}-{(year + 1) % 100:02}" for year in rng.integers(1990, 2011, n)],
+        "mixed": lambda: [str(rng.choice([word, number])) for number in numbers],
+        "units": lambda: [f"{number}{unit}" for number in numbers],
+        "constant": lambda: [str(rng.choice(WORDS))] * n,
+        "row": lambda: [f"row {number}" for number in rng.permutation(n)],
+        "group": lambda: [f"P{place // 2}" for place in range(n)],
+    }
+    word, unit = rng.choice(AMONG_NUMBERS), rng.choice([" mm", "%", " €", "kg/ha", " years"])
+    meant = texts[kind]()
+    return meant, meant
+
+
+def make_table(rng: np.random.Generator) -> Table:
+    """A table of 3 to 40 rows, its last column y a number that may be missing."""
+
+    def chance(p: float) -> bool:
+        return rng.random() < p
+
+    n, separator = int(rng.integers(3, 12 if chance(0.6) else 41)), str(rng.choice(SEPARATORS))
+    marks = MARKS[rng.integers(len(MARKS)) if chance(0.7) else 0]
+    names = [*rng.choice(NAMES, rng.integers(1, 5), replace=False).tolist(), "y"]
+    kinds = [*rng.choice(KINDS, len(names) - 1), str(rng.choice(["fixed", "whole", "float", "sentinel"]))]
+    gap, has_gaps, quote_all = str(rng.choice(GAPS)), chance(0.5), chance(0.3)
+    meant, written = {}, []
+    for name, kind in zip(names, kinds, strict=True):
+        values, texts = make_column(kind, n, marks, rng)
+        share = 0.4 if name == "y" else 0.2
+        empty = rng.random(n) < (share if has_gaps else 0)
+        meant[name] = [None if gone else value for gone, value in zip(empty, values, strict=True)]
+        written.append([gap if gone else text for gone, text in zip(empty, texts, strict=True)])
+    rows = [list(row) for row in zip(*written, strict=True)]
+    if chance(0.1):  # some rows twice
+        again = rng.integers(0, n, max(1, n // 3)).tolist()
+        rows += [rows[place] for place in again]
+        meant = {name: [*values, *(values[place] for place in again)] for name, values in meant.items()}
+    options = {}
+    if chance(0.15):
+        kind = rng.choice(["number", "category", "text", "date", "time", "day first", "month first"])
+        options["column_types"] = f"{rng.choice([name for name in names if name])}={kind}"
+    if chance(0.1):
+        options["missing_values"] = str(rng.choice(["-999", "9999", "n.d., -999", "5"]))
+    if chance(0.03):
+        frame = io.BytesIO()
+        pd.DataFrame(meant).to_parquet(frame)
+        return Table("t.parquet", frame.getvalue(), meant, options)
+
+    def quote(text: str) -> str:
+        needs = quote_all or any(char in text for char in (separator, '"', "\n"))
+        return '"' + text.replace('"', '""') + '"' if needs else text
+
+    lines = [separator.join(map(quote, row)) for row in [names, *rows]]
+    start = str(rng.choice(["", "", "", "", "# a logger", f"sep={separator}", "# one\n# two"]))
+    is_whole, has_names = not chance(0.02), not chance(0.03)
+    lines = [*start.splitlines(), *(lines if has_names else lines[1:])]
+    text = str(rng.choice(["\n", "\n", "\r\n", "\r"])).join([*lines, ""])
+    encoding = str(rng.choice(ENCODINGS))
+    content = text.encode(encoding) if _fits(text, encoding) else text.encode()
+    content = content if is_whole else content[:-7]
+    ending = str(rng.choice(["csv"] * 6 + ["tsv", "txt", "csv.gz", "csv.bz2", "zip"]))
+    packings: dict[str, Any] = {"csv.gz": gzip.compress, "csv.bz2": bz2.compress, "zip": _zipped}
+    meant = meant if is_whole and has_names else {}
+    return Table(f"t.{ending}", packings.get(ending, bytes)(content), meant, options)
+
+
+def _fits(text: str, encoding: str) -> bool:
+    try:
+        return bool(text.encode(encoding))
+    except UnicodeEncodeError:
+        return False
+
+
+def _zipped(content: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("folder/t.csv", content)
+    return file.getvalue()
+
+
+def are_equal(read_as: pd.Series, meant: list) -> bool:
+    """Whether what was read is what was meant; numbers of texts may be numbers if nothing is lost."""
+    if any((value is None) != bool(gap) for value, gap in zip(meant, read_as.isna(), strict=True)):
+        return False
+    known = [value for value in meant if value is not None]
+    got = read_as.dropna().tolist()
+    if all(isinstance(value, str) for value in known) and read_as.dtype.kind == "f":
+        decimals = {len(text.strip().partition(".")[2]) for text in known}  # as a number format writes them
+        form = ".15g" if len(decimals) > 1 else f".{max(decimals, default=0)}f"
+        return all(f"{value:{form}}" == text.strip() for value, text in zip(got, known, strict=True))
+    if any(isinstance(value, bool) for value in known):
+        return [str(value) for value in got] == [str(value) for value in known]
+    return all(map(_same, got, known))
+
+
+def _same(got: Any, meant: Any) -> bool:
+    if isinstance(meant, int | float):
+        return isinstance(got, float) and bool(np.isclose(got, meant, rtol=1e-12, atol=0))
+    if isinstance(meant, date):
+        return isinstance(got, pd.Timestamp) and got == pd.Timestamp(meant)
+    return got == (meant.strip() if isinstance(meant, str) else meant)
+
+
+def misread(reading: Any, table: Table) -> str:
+    """What was read as something else than meant although nothing was said to be a guess; "" if nothing."""
+    if not table.columns or table.options or any("UTF-8" in said for said in reading.assumed):
+        return ""
+    is_text = not table.name.endswith("parquet")
+    names = [name.lstrip("# " * (is_text and place == 0)) for place, name in enumerate(table.columns)]
+    names = [name or f"Unnamed: {place}" * is_text for place, name in enumerate(names)]
+    if list(reading.cells) != names:
+        return f"names {list(reading.cells)}"
+    places = reading.cells.index.get_indexer(reading.table.index)
+    for name, values in zip(names, table.columns.values(), strict=True):
+        values = [values[place] for place in places]
+        if name not in reading.table or reading.columns["guessed"][name]:
+            continue
+        if not are_equal(reading.table[name], values):
+            return f"{name}: {values[:5]} as {reading.table[name].tolist()[:5]}"
+    return ""
