@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 from sklearn.base import RegressorMixin
 from sklearn.cluster import KMeans
-from sklearn.metrics import mean_absolute_error
 from sklearn.preprocessing import StandardScaler
 
 from ..data.datasets import Dataset
 from ..data.splits import Split, split_dataset
 from ..practice.choosing import choose_rows
 from ..practice.errors import correct_for_choice
-from ..practice.folds import fit_with_seed, fit_with_seeds
+from ..practice.folds import fit_with_seed
 from .driver import AS_PUBLISHED, Cells, Study, load_benchmark_dataset
+from .trials import Sets, run_seeds
 
 if TYPE_CHECKING:
     from ..practice.intervals import ConformalRegressor
@@ -68,16 +68,11 @@ def has_intervals(dataset: str, method: str, choice: str, n_labeled: int) -> boo
     return choice == RANDOM or (choice == CHOSEN and (method != "average" or n_labeled <= 20))
 
 
-@lru_cache(maxsize=64)
-def _split(dataset: str, n_labeled: int, seed: int) -> Split:
-    data = load_benchmark_dataset(dataset)
-    return split_dataset(data, n_labeled, data.n_unlabeled, seed)
-
-
 @lru_cache(maxsize=1024)
 def _choose(dataset: str, choice: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Which rows of the pool (a split's labeled and unlabeled ones) get a label; which test rows count."""
-    split = _split(dataset, n, seed)
+    data = load_benchmark_dataset(dataset)
+    split = split_dataset(data, n, data.n_unlabeled, seed)
     pool, half = split.X_train, np.arange(n // 2)
     how, _, which = choice.rstrip(")").partition(" (")
     wanted = _wanted(split, which, seed)
@@ -124,35 +119,18 @@ def _nearest_to_centres(pool: pd.DataFrame, n: int, seed: int) -> np.ndarray:
     return np.array(rows)
 
 
-def _measure(
-    dataset: str, name: str, method: RegressorMixin, choice: str, n: int, seeds: Sequence[int]
-) -> list[dict[str, Any]]:
-    from ..practice.intervals import ConformalRegressor
-
-    with_intervals = has_intervals(dataset, name, choice, n)
-    sets, wanted = [], []
-    for seed in seeds:
-        split = _split(dataset, n, seed)
-        rows, of_test = _choose(dataset, choice, n, seed)
-        known = pd.concat([split.y_labeled, split.y_unlabeled])
-        sets.append((split.X_train, known.where(np.isin(np.arange(len(known)), rows))))
-        wanted.append((split.X_test.iloc[of_test], split.y_test.iloc[of_test].to_numpy()))
-    models = fit_with_seeds(ConformalRegressor(method) if with_intervals else method, sets, seeds)
-    measured = []
-    for model, training_set, (X, y) in zip(models, sets, wanted, strict=True):
-        row = {"mae": mean_absolute_error(y, model.predict(X)), "n_test": len(y)}
-        measured.append(row | (_measure_intervals(model, training_set, (X, y)) if with_intervals else {}))
-    return measured
+def _prepare(dataset: str, choice: str, split: Split, seed: int) -> Sets:
+    rows, wanted = _choose(dataset, choice, len(split.X_labeled), seed)
+    known = pd.concat([split.y_labeled, split.y_unlabeled])
+    y = known.where(np.isin(np.arange(len(known)), rows))
+    return split.X_train, y, split.X_test.iloc[wanted], split.y_test.iloc[wanted]
 
 
 def _measure_intervals(
-    model: ConformalRegressor,
-    training_set: tuple[pd.DataFrame, pd.Series],
-    wanted: tuple[pd.DataFrame, np.ndarray],
+    model: ConformalRegressor, X: pd.DataFrame, y: pd.Series, X_test: pd.DataFrame, y_test: pd.Series
 ) -> dict[str, float]:
     from ..practice.intervals import rank_of_bound
 
-    (X, y), (X_test, y_test) = training_set, wanted
     is_labeled = y.notna().to_numpy()
     errors, estimates = model.errors_, model.predict(X_test)
     corrected = correct_for_choice(errors, model.fold_, X[is_labeled], X[~is_labeled])[0]
@@ -169,9 +147,20 @@ def _measure_intervals(
     return measured
 
 
+def _measure(
+    dataset: Dataset, name: str, method: RegressorMixin, choice: str, n: int, seeds: Sequence[int]
+) -> list[dict[str, Any]]:
+    from ..practice.intervals import ConformalRegressor
+
+    more: dict[str, Any] = {"prepare": partial(_prepare, dataset.name, choice)}
+    if has_intervals(dataset.name, name, choice, n):
+        method, more["also"] = ConformalRegressor(method), _measure_intervals
+    return run_seeds(dataset, name, method, n, dataset.n_unlabeled, seeds, **more)
+
+
 def _cells(dataset: Dataset, name: str, method: RegressorMixin, n_labeled: int) -> Cells:
     return {
-        (choice,): partial(_measure, dataset.name, name, method, choice, n_labeled)
+        (choice,): partial(_measure, dataset, name, method, choice, n_labeled)
         for choice in choices_of(name)
         if dataset.name != AS_PUBLISHED or (name, choice) == ("average", RANDOM)  # only for the paper's cells
     }

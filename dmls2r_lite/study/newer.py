@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,9 @@ import pandas as pd
 from sklearn.base import RegressorMixin
 
 from ..data.datasets import Dataset
+from ..data.splits import Split
 from .driver import Cells, Study
-from .trials import run_seeds
+from .trials import Sets, as_split, run_seeds
 
 if TYPE_CHECKING:
     from ..estimators import DMLS2RRegressor
@@ -74,12 +76,18 @@ def rows_of(method: str) -> tuple[str, ...]:
 def _measure(
     dataset: Dataset, name: str, method: RegressorMixin, rows: str, n_labeled: int, seeds: Sequence[int]
 ) -> list[dict[str, Any]]:
+    given = partial(_give, rows)
+    return run_seeds(dataset, name, method, n_labeled, dataset.n_unlabeled, seeds, MAX_TEST_ROWS, given)
+
+
+def _give(rows: str, split: Split, seed: int) -> Sets:
+    """A split with one of `ROWS` in place of its unlabeled ones."""
     from ..rivals.placebos import draw_noise, shuffle_columns
 
-    change = {REAL: lambda X, seed: X, SHUFFLED: shuffle_columns, NOISE: draw_noise}[rows]
-    return run_seeds(
-        dataset, name, method, n_labeled, dataset.n_unlabeled, seeds, MAX_TEST_ROWS, change_unlabeled=change
-    )
+    if rows != REAL:
+        change = {SHUFFLED: shuffle_columns, NOISE: draw_noise}[rows]
+        split = replace(split, X_unlabeled=change(split.X_unlabeled, seed))
+    return as_split(split, seed)
 
 
 def _cells(dataset: Dataset, name: str, method: RegressorMixin, n_labeled: int) -> Cells:

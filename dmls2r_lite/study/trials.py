@@ -14,9 +14,16 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from ..data.datasets import Dataset
-from ..data.splits import split_dataset
+from ..data.splits import Split, split_dataset
 from ..foundation.files import ending_with
 from ..practice.folds import fit_with_seeds
+
+Sets = tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Series]  # X and y to learn from, and to measure on
+
+
+def as_split(split: Split, seed: int) -> Sets:
+    """All samples, whatever the seed."""
+    return split.X_train, split.y_train, split.X_test, split.y_test
 
 
 def run_trials(
@@ -82,7 +89,8 @@ def run_seeds(
     n_unlabeled: int,
     seeds: Sequence[int],
     max_test_rows: int | None = None,
-    change_unlabeled: Callable[[pd.DataFrame, int], pd.DataFrame] = lambda X, seed: X,
+    prepare: Callable[[Split, int], Sets] = as_split,
+    also: Callable[..., Mapping[str, float]] = lambda model, *sets: {},
 ) -> list[dict[str, Any]]:
     """Rows of `run_trials`, for the method of that name: one a seed, networks trained side by side.
 
@@ -92,20 +100,18 @@ def run_seeds(
         See `run_trials`.
     max_test_rows : int, optional
         Measure on the first so many rows of the test set, whose order is random: for slow methods.
-    change_unlabeled : callable, optional
-        Is given the unlabeled rows and the seed; returns those to train with in their place.
+    prepare : callable, optional
+        Of a split and its seed: `Sets` other than `as_split`.
+    also : callable, optional
+        Of a fitted model and these four, what else to measure.
     """
-    splits = [split_dataset(dataset, n_labeled, n_unlabeled, seed) for seed in seeds]
-    sets = [
-        (pd.concat([split.X_labeled, change_unlabeled(split.X_unlabeled, seed)]), split.y_train)
-        for split, seed in zip(splits, seeds, strict=True)
-    ]
+    sets = [prepare(split_dataset(dataset, n_labeled, n_unlabeled, seed), seed) for seed in seeds]
     start = time.perf_counter()
-    models = fit_with_seeds(method, sets, seeds)
+    models = fit_with_seeds(method, [(X, y) for X, y, *_ in sets], seeds)
     fit_seconds = (time.perf_counter() - start) / len(seeds)
     rows = []
-    for seed, split, model in zip(seeds, splits, models, strict=True):
-        X_test, y_test = split.X_test[:max_test_rows], split.y_test[:max_test_rows]
+    for seed, (X, y, X_test, y_test), model in zip(seeds, sets, models, strict=True):
+        X_test, y_test = X_test[:max_test_rows], y_test[:max_test_rows]
         start = time.perf_counter()
         predicted = model.predict(X_test)
         rows.append(
@@ -120,6 +126,7 @@ def run_seeds(
                 "predict_seconds": time.perf_counter() - start,
                 "n_unlabeled": n_unlabeled,
                 "n_test": len(y_test),
+                **also(model, X, y, X_test, y_test),
             }
         )
     return rows

@@ -67,6 +67,6 @@ def test_shipped_trials_can_be_computed_anew(dataset, method, rows, request):
     cell = f"dataset == '{dataset}' and method == '{method}' and rows == '{rows}' and n_labeled == 10"
     shipped = shipped_newer_losses().query(f"{cell} and seed < 106").sort_values("seed")
     data = load_benchmark_dataset(dataset)
-    anew = newer._measure(data, method, newer_methods()[method], rows, 10, range(100, 106))
+    anew = newer._cells(data, method, newer_methods()[method], 10)[(rows,)](range(100, 106))
     ratio = [row["mae"] for row in anew] / shipped["mae"]
     assert abs(np.log(ratio)).median() < 0.01

@@ -59,15 +59,20 @@ class TestRunTrials:
         assert forest.random_state is None
         assert not hasattr(forest, "estimators_")
 
-    def test_first_rows_of_the_test_set_and_other_unlabeled_rows(self, toy):
-        """For a slow method, and for a placebo."""
-        method = DMLS2RRegressor(n_epochs=1)
-        (row,) = run_seeds(toy, "x", method, 5, 20, [3], 50, lambda X, seed: X + seed)
-        split = split_dataset(toy, 5, 20, 3)
-        X = pd.concat([split.X_labeled, split.X_unlabeled + 3])
-        model = DMLS2RRegressor(n_epochs=1, random_state=3).fit(X, split.y_train)
-        errors = model.predict(split.X_test[:50]) - split.y_test[:50]
+    def test_other_sets_and_measures(self, toy):
+        def prepare(split, seed):
+            return split.X_labeled + seed, split.y_labeled, split.X_test[3:], split.y_test[3:]
+
+        def also(model, X, y, X_test, y_test):
+            return {"sizes": (len(X), len(y), len(X_test), len(y_test)), "fitted": model.predict(X).mean()}
+
+        (row,) = run_seeds(toy, "x", plain_models()["ridge"], 5, 20, [7], 50, prepare, also)
+        split = split_dataset(toy, 5, 20, 7)
+        model = plain_models()["ridge"].fit(split.X_labeled + 7, split.y_labeled)
+        errors = model.predict(split.X_test[3:53]) - split.y_test[3:53]
         assert (row["n_test"], row["mae"]) == (50, pytest.approx(errors.abs().mean()))
+        assert row["sizes"] == (5, 5, 50, 50)
+        assert row["fitted"] == pytest.approx(split.y_labeled.mean())
 
     def test_too_many_rows_is_an_error(self, toy):
         with pytest.raises(ValueError, match="must be below 400"):
