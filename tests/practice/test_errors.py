@@ -238,7 +238,7 @@ REFUSED = [
     ({"y": np.where(np.arange(23) < 2, 1.0, np.nan)}, "y must hold at least 3 targets that are not N"),
     ({"y": ["a"] * 23}, "y must hold a number for each row, NaN if it is unlabeled: could not"),
     ({"y": np.ones((23, 2))}, "y must hold a number for each row, NaN if it is unlabeled: y"),
-    ({"y": Y[:9]}, "X and y must be as long, got 23 and 9"),
+    ({"y": Y[:9]}, "X and y must be as long, got inconsistent numbers of samples, 23 and 9"),
     ({"X": TWICE}, "X must have columns of different names, got 'a' twice"),
     ({"X": X[:5], "y": np.ones(5), "chosen": True}, NO_POOL),
     ({"pool": X[:0], "chosen": True}, "pool must be a frame or rows of numbers: Found array with 0"),

@@ -399,7 +399,7 @@ REFUSED = [
         {"X": pd.DataFrame(X, columns=["a", "b", "a"])},
         "X must have columns of different names, got 'a'",
     ),
-    ({}, {"y": Y[:9]}, "X and y must be as long, got 23 and 9"),
+    ({}, {"y": Y[:9]}, "X and y must be as long, got inconsistent numbers of samples, 23 and 9"),
 ]
 
 
