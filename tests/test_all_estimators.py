@@ -264,11 +264,6 @@ class TestFunctionsOfOnesOwn:
         found, expected = (make("DML-S2R", miner=one).fit(X, Y).predict(X) for one in (miner, mine))
         assert_array_equal(found, expected)
 
-    @pytest.mark.parametrize("returned", [None, 3, [], [[]], ["pairwise", 3], np.arange(3), "pairwise"])
-    def test_a_schedule_that_returns_no_steps(self, returned):
-        with pytest.raises(ValueError, match=r"^schedule must give one or more of 'pairwise', 'metric'"):
-            make("DML-S2R", schedule=lambda n_epochs: returned).fit(X, Y)
-
     def test_a_batch_of_one_has_no_variance(self):
         encoder = nn.Sequential(nn.Linear(3, 6), nn.BatchNorm1d(6))
         with pytest.raises(ParameterError, match="batch_size must be 2 or more for an encoder"):
