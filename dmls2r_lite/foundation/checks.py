@@ -218,7 +218,9 @@ def check_targets(
             f"y must hold a number for each row, NaN if it is unlabeled: {one_line(error)}"
         ) from error
     if n_rows is not None and len(targets) != n_rows:
-        raise ParameterError(f"X and y must be as long, got {n_rows} and {len(targets)}")
+        raise ParameterError(
+            f"X and y must be as long, got inconsistent numbers of samples, {n_rows} and {len(targets)}"
+        )
     labeled = is_labeled(targets)
     is_part = np.isfinite(targets).reshape(len(targets), -1).any(axis=1) & ~labeled
     if is_part.any():

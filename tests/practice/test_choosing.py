@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from small_tables import naive_kernel
 
-from dmls2r_lite.data import load_dataset
 from dmls2r_lite.data.preparing import make_preprocessor
 from dmls2r_lite.foundation.parameters import ParameterError
 from dmls2r_lite.practice.choosing import (
@@ -102,15 +101,6 @@ def test_explicit_inverses_choose_the_same(seed, n_rows, n_columns, n_labeled, n
         np.sqrt(naive_covariance(K, labeled).diagonal()[:n_rows] + NOISE),
         atol=1e-10,
     )
-
-
-def test_on_real_rows():
-    X = load_dataset("boston").features.to_numpy()[:150]
-    K = naive_kernel(X)
-    expected = naive_choice(K, 12, [3, 50], np.arange(150), 150)
-    assert choose_rows(X, 12, [3, 50]).tolist() == expected
-    sd = posterior_sd(X, [3, 50], at=[7, 3, 149])
-    assert_allclose(sd, np.sqrt(naive_covariance(K, [3, 50]).diagonal()[[7, 3, 149]] + NOISE))
 
 
 def test_order_continues_and_nothing_is_drawn():

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from dmls2r_lite.data.preparing import make_preprocessor
 from dmls2r_lite.foundation.parameters import ParameterError
 from dmls2r_lite.practice import errors as errors_module
 from dmls2r_lite.practice.errors import correct_for_choice, cross_val_error, decisive_targets
+from dmls2r_lite.practice.intervals import ConformalRegressor
 
 
 def naive_correction(errors, fold, X_labeled, X_pool):
@@ -235,11 +237,6 @@ REFUSED = [
     ({"model": Ridge}, "model must be a regressor, such as RidgeCV(), got <class"),
     ({"model": "ridge"}, "model must be a regressor, such as RidgeCV(), got 'ridge'"),
     ({"model": Lost()}, "model must estimate finite numbers, got NaN or inf for a label left out"),
-    ({"y": np.where(np.arange(23) < 2, 1.0, np.nan)}, "y must hold at least 3 targets that are not N"),
-    ({"y": ["a"] * 23}, "y must hold a number for each row, NaN if it is unlabeled: could not"),
-    ({"y": np.ones((23, 2))}, "y must hold a number for each row, NaN if it is unlabeled: y"),
-    ({"y": Y[:9]}, "X and y must be as long, got 23 and 9"),
-    ({"X": TWICE}, "X must have columns of different names, got 'a' twice"),
     ({"X": X[:5], "y": np.ones(5), "chosen": True}, NO_POOL),
     ({"pool": X[:0], "chosen": True}, "pool must be a frame or rows of numbers: Found array with 0"),
     ({"pool": X[:, :2]}, "pool must have the columns of X, 0, 1, 2, got 0, 1"),
@@ -254,6 +251,29 @@ REFUSED = [
 def test_refused(arguments, message):
     with pytest.raises(ParameterError, match="^" + re.escape(message)):
         cross_val_error(**{"model": Ridge(), "X": X, "y": Y, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (
+            X,
+            np.where(np.arange(23) < 2, 1.0, np.nan),
+            "y must hold at least 3 targets that are not NaN, got 2",
+        ),
+        (X, ["a"] * 23, "y must hold a number for each row, NaN if it is unlabeled: could not convert"),
+        (X, np.ones((23, 2)), "y must hold a number for each row, NaN if it is unlabeled: y should be a 1d"),
+        (X, Y[:9], "X and y must be as long, got inconsistent numbers of samples, 23 and 9"),
+        (TWICE, Y, "X must have columns of different names, got 'a' twice"),
+        (FRAME.replace(X[3, 0], np.inf), Y, "X must hold finite numbers or gaps, got infinity in column a"),
+        (X[0], Y, "X must be a frame or rows of numbers: Expected 2D array, got 1D array instead"),
+    ],
+)
+def test_refused_training_sets(X, y, message):
+    """Also for intervals, which check them in the same place."""
+    for call in (partial(cross_val_error, Ridge()), ConformalRegressor(Ridge()).fit):
+        with pytest.raises(ParameterError, match="^" + re.escape(message)):
+            call(X, y)
 
 
 def test_columns_may_have_numbers_as_names_and_one_be_left_out():
