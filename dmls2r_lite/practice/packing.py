@@ -1,4 +1,4 @@
-"""A fitted model as bytes, and back.
+"""A file that holds a fitted model and a text about it, and what it may hold.
 
 What a file may ask for is on the lists below. `torch.load` with `weights_only=True` makes numbers, texts,
 lists and tensors, and calls what PyTorch's own list names and `MAKERS`. Each of those only makes data, and
@@ -9,13 +9,16 @@ since they would lead out of theirs, and objects of known classes, of which a fi
 from __future__ import annotations
 
 import io
+import json
 import pickle
 import re
 from collections import OrderedDict
 from importlib import import_module
+from pathlib import Path
 from threading import Lock
 from types import FunctionType
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import numpy as np
 import pandas as pd
@@ -31,6 +34,8 @@ def _by_name(names: dict[str, str]) -> dict[str, str]:
     return {name: module for module, several in names.items() for name in several.split()}
 
 
+VERSION = 2  # of the format; in 1 the second part was numbers.bin
+PARTS = ["model.json", "model.pt"]
 PACKAGE = __name__.split(".")[0]
 CLASSES = _by_name(  # whose objects a file may hold
     {
@@ -69,6 +74,51 @@ NAMES = _by_name(  # what they may refer to, as a parameter for example
     }
 )
 _LOADING = Lock()  # PyTorch's list is one for all threads
+
+
+def write_parts(path: Path, text: dict[str, Any], packed: bytes) -> None:
+    """Write a text and a packed model; without the time of day, so that the same gives the same bytes."""
+    content = json.dumps(text | {"version": VERSION}, default=np.generic.item)
+    with ZipFile(path, "w") as archive:
+        archive.writestr(ZipInfo(PARTS[0]), content, ZIP_DEFLATED, compresslevel=1)
+        archive.writestr(ZipInfo(PARTS[1]), packed, ZIP_DEFLATED, compresslevel=1)
+
+
+def read_parts(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Read both; no more is unpacked than a file of its size may hold.
+
+    Raises
+    ------
+    ValueError
+        If they are not whole; the message goes on after the name of the file.
+    """
+    content = path.read_bytes()
+    _demand(content.startswith(b"PK"), "is no model that `save_model` wrote")
+    try:
+        archive = ZipFile(io.BytesIO(content))
+        names, n_bytes = archive.namelist(), sum(part.file_size for part in archive.infolist())
+        is_small = n_bytes <= 2**26 + 100 * len(content)
+        parts = [archive.read(name) for name in names if is_small]  # and see that their CRC is right
+    except Exception as error:  # of many kinds
+        raise ValueError(f"is damaged or cut off: {tell(error)}") from error
+    is_old = names == ["model.json", "numbers.bin"]
+    _demand(not is_old, "is of an earlier dmls2r-lite and not read any more: fit the model anew and save it")
+    _demand(names == PARTS, "is no model: it is a zip of something else, or damaged")
+    _demand(is_small, f"is no model: unpacked it would be {n_bytes} bytes large")
+    try:
+        text = json.loads(parts[0])
+        version = int(text["version"])
+    except Exception as error:
+        raise ValueError(f"is damaged, or no model: {tell(error)}") from error
+    known = f"this dmls2r-lite knows {VERSION}: update it"
+    _demand(version <= VERSION, f"is of version {version} of the format; {known}")
+    return text, parts[1]
+
+
+def tell(error: object) -> str:
+    """An error in one line that is safe to print."""
+    text = str(error) if isinstance(error, ValueError) else repr(error)
+    return "".join(letter if letter.isprintable() else " " for letter in text[:300])
 
 
 def pack(model: Any, preprocessor: Any = None) -> bytes:

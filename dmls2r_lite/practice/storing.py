@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import numpy as np
 import pandas as pd
@@ -24,13 +21,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..data.preparing import _to_numbers as to_numbers
 from ..foundation.files import replacing
 from ..foundation.parameters import COUNT, SHARE, ParameterError, Rule, count, number
-from .packing import pack, unpack
+from .packing import pack, read_parts, tell, unpack, write_parts
 
-VERSION = 2  # of the format; in 1 the second part was numbers.bin
-NAMES = ["model.json", "model.pt"]  # of the parts of a file
 PACKAGES = ("dmls2r-lite", "numpy", "pandas", "scikit-learn", "torch")
 N_PROBES = 8  # rows for which a model is asked when it is saved, and again when it is loaded
-MAX_FEATURES = 10**6  # of these rows, whatever a file claims
 TEXT = Rule(
     "printable text of at most 2000 characters",
     lambda value: isinstance(value, str) and len(value) <= 2000 and value.replace("\n", "").isprintable(),
@@ -95,11 +89,9 @@ class Card:
             f"Estimates {self.target}{unit}, learned from {self.data}: "
             f"{self.n_labeled} labeled rows and {self.n_unlabeled} without a label."
         ]
-        if self.expected_error is not None:
+        if (error := self.expected_error) is not None:
             margin = "" if self.error_margin is None else f" ± {self.error_margin:.3g}"
-            lines.append(
-                f"Expected mean absolute error on new rows: {self.expected_error:.3g}{margin}{unit}."
-            )
+            lines.append(f"Expected mean absolute error on new rows: {error:.3g}{margin}{unit}.")
         if self.coverage is not None:
             lines.append(f"Its intervals are made to hold {self.coverage:.0%} of the targets.")
         return "\n".join([*lines, *filter(None, [self.verdict])])
@@ -126,13 +118,12 @@ class StoredModel:
     card: Card
     preprocessor: Any
     versions: dict[str, str]
-    column_types: dict[str, str] = field(default_factory=dict)
-    missing_values: str = ""
+    column_types: dict[str, str]
+    missing_values: str
 
     @property
     def columns(self) -> dict[str, str]:
-        """The columns that it needs, and what each holds (see `describe_columns`); empty if it was fitted
-        on an array."""
+        """Columns that it needs and what each holds, see `describe_columns`; empty if fitted on an array."""
         if self.preprocessor is None:
             return dict.fromkeys(map(str, getattr(self.model, "feature_names_in_", ())), "number")
         first = _of_columns(self.preprocessor)
@@ -189,10 +180,9 @@ class StoredModel:
             raise ParameterError(f"features must have each column once; twice: {twice}")
         if self.preprocessor is None:
             X = to_numbers(X)
-            if (gaps := X.isna().any()).any():
-                names = ", ".join(X.columns[gaps])
+            if gaps := ", ".join(X.columns[X.isna().any()]):
                 raise ParameterError(
-                    f"features must have no gaps, as nothing fills them here; got some in {names}"
+                    f"features must have no gaps, as nothing fills them here; got some in {gaps}"
                 )
             return X
         # What took no part in training may be absent, but the transformer wants its place.
@@ -269,7 +259,7 @@ def save_model(
             "one first, and give it as preprocessor"
         )
     if preprocessor is not None:
-        if not _is_preprocessor(preprocessor):
+        if not isinstance(_of_columns(preprocessor), ColumnTransformer):
             raise ParameterError(
                 "preprocessor must be a ColumnTransformer or a Pipeline that begins with one, "
                 f"got {type(preprocessor).__name__}"
@@ -285,19 +275,14 @@ def save_model(
     except ValueError as error:
         raise ParameterError(f"model cannot be stored: {error}") from error
     text = {
-        "version": VERSION,
         "versions": stored.versions,
         "card": asdict(card),
         "column_types": column_types,
         "missing_values": missing_values,
         "probe": [answers.tolist() for answers in probe],
     }
-    content = json.dumps(text, default=np.generic.item).encode()  # a card may hold NumPy's numbers
     with replacing(path) as unfinished:
-        with ZipFile(unfinished, "w") as archive:
-            for name, part in zip(NAMES, (content, packed), strict=True):
-                # Without the time of day: the same model gives the same bytes.
-                archive.writestr(ZipInfo(name), part, ZIP_DEFLATED, compresslevel=1)
+        write_parts(unfinished, text, packed)
         try:
             _load(unfinished, when_saved=True)  # so that no file is left which cannot be read
         except ValueError as error:
@@ -326,9 +311,7 @@ def load_model(path: str | Path) -> StoredModel:
         If it is no such file, damaged, of another version of this format, or not to be trusted.
     """
     path = Path(path)
-    if path.is_dir():
-        raise IsADirectoryError(f"a model is a file, but {path} is a folder")
-    if not path.exists():
+    if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:
         return _load(path)
@@ -338,24 +321,16 @@ def load_model(path: str | Path) -> StoredModel:
 
 def _load(path: Path, when_saved: bool = False) -> StoredModel:
     """`load_model`, with messages that go on after the name of the file."""
-    content, packed = _read(path)
+    text, packed = read_parts(path)
+    versions: dict[str, str] = {}
     try:
-        text = json.loads(content)
-        version, versions = int(text["version"]), {name: text["versions"][name] for name in PACKAGES}
         column_types, missing_values = text["column_types"], text["missing_values"]
-        _check_texts(
-            "it must hold", *versions.values(), *column_types, *column_types.values(), missing_values
-        )
-    except Exception as error:  # of many kinds
-        raise ValueError(f"is damaged, or no model: {_tell(error)}") from error
-    if version > VERSION:
-        raise ValueError(
-            f"is of version {version} of the format; this dmls2r-lite knows {VERSION}: update it"
-        )
-    try:
+        texts = {name: text["versions"][name] for name in PACKAGES}
+        _check_texts("it must hold", *texts.values(), *column_types, *column_types.values(), missing_values)
+        versions = texts
         card = Card(**text["card"])
         model, preprocessor = unpack(packed)
-        if not (_is_model(model) and (preprocessor is None or _is_preprocessor(preprocessor))):
+        if not (_is_model(model) and isinstance(_of_columns(preprocessor), ColumnTransformer | None)):
             raise ValueError("it holds no model, or no preprocessor")
         stored = StoredModel(model, card, preprocessor, versions, column_types, missing_values)
         for now, then in zip(_probe(stored), map(np.array, text["probe"]), strict=True):
@@ -366,35 +341,17 @@ def _load(path: Path, when_saved: bool = False) -> StoredModel:
             if not np.quantile(gaps, 1 if when_saved else 0.5) <= size * (1e-9 if when_saved else 1e-6):
                 raise ValueError("it predicts what it did not before")
     except Exception as error:  # where somebody has meddled with a file, anything may go wrong
-        others = [f"{name} {versions[name]}" for name, here in _versions().items() if versions[name] != here]
+        here = _versions()
+        others = [f"{name} {version}" for name, version in versions.items() if version != here[name]]
         advice = f"; it was made with {', '.join(others)}, which may be why" if others else ""
-        raise ValueError(f"cannot be made a model again: {_tell(error)}{advice}") from error
+        raise ValueError(f"cannot be made a model again: {tell(error)}{advice}") from error
     return stored
-
-
-def _read(path: Path) -> list[bytes]:
-    """The two parts of a file, whole; no more is unpacked than a file of its size may hold."""
-    content = path.read_bytes()
-    if not content.startswith(b"PK"):
-        raise ValueError("is no model that `save_model` wrote")
-    try:
-        archive = ZipFile(io.BytesIO(content))
-        names, n_bytes = archive.namelist(), sum(part.file_size for part in archive.infolist())
-        if names == NAMES and n_bytes <= 2**26 + 100 * len(content):
-            return [archive.read(name) for name in names]  # and see that their CRC is right
-    except Exception as error:  # of many kinds
-        raise ValueError(f"is damaged or cut off: {_tell(error)}") from error
-    if names == ["model.json", "numbers.bin"]:
-        raise ValueError("is of an earlier dmls2r-lite and not read any more: fit the model anew and save it")
-    if names != NAMES:
-        raise ValueError("is no model: it is a zip of something else, or damaged")
-    raise ValueError(f"is no model: unpacked it would be {n_bytes} bytes large")
 
 
 def _probe(stored: StoredModel) -> list[np.ndarray]:
     """What a model says to some rows of features, and to one of a table in which nothing is known."""
     model = stored.model
-    n_features = min(model.n_features_in_, MAX_FEATURES)
+    n_features = min(model.n_features_in_, 10**6)  # whatever a file claims
     X = _named(model, check_random_state(0).uniform(size=(N_PROBES, n_features)))
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -427,13 +384,9 @@ def _is_model(value: object) -> bool:
     return isinstance(value, BaseEstimator) and is_regressor(value)
 
 
-def _of_columns(preprocessor: ColumnTransformer | Pipeline) -> ColumnTransformer:
+def _of_columns(preprocessor: Any) -> Any:
     """The part of a preprocessor that knows a table's columns."""
     return preprocessor.steps[0][1] if isinstance(preprocessor, Pipeline) else preprocessor
-
-
-def _is_preprocessor(value: Any) -> bool:
-    return isinstance(_of_columns(value), ColumnTransformer)
 
 
 def _check_texts(what: str, *texts: object) -> None:
@@ -444,9 +397,3 @@ def _check_texts(what: str, *texts: object) -> None:
 def _versions() -> dict[str, str]:
     """Of the packages that a model is made with."""
     return {name: metadata.version(name) for name in PACKAGES}
-
-
-def _tell(error: object) -> str:
-    """An error in one line that is safe to print."""
-    text = str(error) if isinstance(error, ValueError) else repr(error)
-    return "".join(letter if letter.isprintable() else " " for letter in text[:300])

@@ -116,6 +116,7 @@ for path in Path(sys.argv[1]).glob("*.dmls2r"):
 
 def test_the_same_bits_in_another_process_and_folder(saved, split, tmp_path):
     models, folder = saved
+    assert len(models) >= 21
     split.X_test.to_pickle(tmp_path / "X.pickle")
     subprocess.run([sys.executable, "-c", LOAD_ALL, folder], cwd=tmp_path, check=True)
     for number, (name, model) in enumerate(models.items()):
@@ -203,13 +204,8 @@ def of_table(table, tmp_path):
 
 def test_columns_by_name_and_kind(of_table, table):
     stored, expected = of_table
-    assert stored.columns == {
-        "size": "number",
-        "day": "date",
-        "colour": "category",
-        "hour": "time",
-        "is_new": "category",
-    }
+    kinds = ["number", "date", "category", "time", "category"]
+    assert stored.columns == dict(zip(["size", "day", "colour", "hour", "is_new"], kinds, strict=True))
     assert_array_equal(stored.predict(table), expected)
     others = table.drop(columns="nothing").iloc[::-1, ::-1].assign(more="x")
     assert_array_equal(stored.predict(others), expected[::-1])
@@ -219,17 +215,11 @@ def test_columns_by_name_and_kind(of_table, table):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            lambda t: t.drop(columns=["hour", "size"]),
-            "must have all columns of the training; missing: size, hour",
-        ),
+        (lambda t: t.drop(columns=["hour", "size"]), "all columns of the training; missing: size, hour"),
         (lambda t: t.assign(size="large"), "column 'size' must hold numbers, as in training"),
         (lambda t: t.assign(day=1.5), "column 'day' must hold dates, as in training"),
         (lambda t: t.to_numpy(), "features must be a frame with the columns size"),
-        (
-            lambda t: pd.concat([t, t[["size"]]], axis=1),
-            "features must have each column once; twice: size",
-        ),
+        (lambda t: pd.concat([t, t[["size"]]], axis=1), "must have each column once; twice: size"),
     ],
 )
 def test_other_columns_are_named(of_table, table, change, message):
@@ -292,17 +282,10 @@ def hooked():
     [
         (DMLS2RRegressor(encoder=OwnEncoder(2, 3), **SMALL), r"model.encoder .* test_storing.OwnEncoder, "),
         (DMLS2RRegressor(encoder=hooked(), **SMALL), r"model cannot .*hooked.<locals>.<lambda>"),
-        (
-            DMLS2RRegressor(miner=lambda *args: mine_random(*args), **SMALL),
-            r"model.miner .*\.<lambda>, .*set_pa",
-        ),
+        (DMLS2RRegressor(miner=lambda *_: mine_random(*_), **SMALL), r"model.miner .*<lambda>, .*set_pa"),
         (DMLS2RRegressor(metric_loss=partial(null_loss), **SMALL), "model.metric_loss .* functools.partial"),
         (DMLS2RRegressor(callback=print, **SMALL), "model.callback .* builtins.print"),
-        (DMLS2RRegressor(schedule=lambda n: ["pairwise"], **SMALL), r"model.schedule .*\.<lambda>"),
-        (
-            make_pipeline(StandardScaler(), AnotherMLP(hidden_layer_sizes=(3,), max_iter=1)),
-            r"model.mlpregressor .* sklearn.neural_net",
-        ),
+        (make_pipeline(AnotherMLP(max_iter=1)), r"model.mlpregressor .* sklearn.neural_net"),
         (KNeighborsRegressor(weights=np.reciprocal), "model.weights cannot be stored"),
         (SVR(kernel=lambda a, b: a @ b.T), r"model.kernel .*\.<lambda>"),
         (make_pipeline(StandardScaler(), Ridge(), memory="cache"), "has a folder as its memory"),
@@ -314,12 +297,6 @@ def test_refused_to_store(model, message, split, tmp_path, monkeypatch):
     with pytest.raises(ParameterError, match=message):
         save_model(fitted(model, split), tmp_path / "m", CARD)
     assert not {"m", ".unfinished"} & set(os.listdir(tmp_path))
-
-
-def test_what_predictions_do_without_can_be_removed(split, tmp_path):
-    model = DMLS2RRegressor(callback=lambda *args: None, **SMALL).fit(split.X_train, split.y_train)
-    save_model(model.set_params(callback=None), tmp_path / "m", CARD)
-    assert_array_equal(load_model(tmp_path / "m").predict(split.X_test), model.predict(split.X_test))
 
 
 @pytest.fixture
@@ -335,10 +312,7 @@ def test_arguments_are_checked(split, ridge, tmp_path):
         ({"card": "Fine."}, "card must be a Card, got str"),
         ({"preprocessor": MinMaxScaler()}, "preprocessor must be a ColumnTransformer or .* got MinMaxScaler"),
         ({"preprocessor": make_preprocessor(split.X_labeled)}, "not fitted"),
-        (
-            {"model": model_of_table.fit(split.X_labeled, split.y_labeled)},
-            "model must be fitted on the numbers that its ColumnTransformer gives, and not hold it",
-        ),
+        ({"model": model_of_table.fit(split.X_labeled, split.y_labeled)}, "model must be .* and not hold it"),
         ({"column_types": {"day": 3}}, "column_types must hold printable text"),
         ({"missing_values": -999}, "missing_values must be printable text"),
         ({"path": tmp_path}, "path must name a new file"),
@@ -411,8 +385,8 @@ def refused(path):
 
 
 def test_no_file_and_other_files(tmp_path, ridge_file):
-    assert "there is no file" in refused(tmp_path / "none")
-    assert "is a folder" in refused(tmp_path)
+    for nothing in (tmp_path, tmp_path / "none"):
+        assert "there is no file" in refused(nothing)
     content, path = ridge_file.read_bytes(), tmp_path / "other"
     for wrong in (b"", b"model", b"\x80\x04K\x01."):
         path.write_bytes(wrong)
@@ -443,7 +417,7 @@ def test_nothing_large_is_unpacked(ridge_file):
     [
         ({"version": 3}, "is of version 3 of the format; this dmls2r-lite knows 2: update it"),
         ({"version": "x"}, "is damaged, or no model"),
-        ({"versions": None}, "is damaged, or no model"),
+        ({"versions": None}, "cannot be made a model again"),
         ({"card": None}, "cannot be made a model again"),
         (
             {"card": {"data": "a", "target": "b", "n_labeled": "9", "n_unlabeled": 1}},
@@ -501,17 +475,12 @@ class Call:
 )
 def test_what_files_may_not_ask_for(value, message, ridge_file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    buffer = io.BytesIO()
-    torch.save([value, None], buffer)
-    rewrite(ridge_file, "model.pt", lambda _: buffer.getvalue())
-    assert re.search(message, refused(ridge_file))
-    assert os.listdir() == ["m"]  # and nothing was run
-
-
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", pickle.dumps(Call(os.system, "touch done"))])
-def test_what_is_no_file_of_pytorch(content, ridge_file):
-    rewrite(ridge_file, "model.pt", lambda _: content)
-    assert "cannot be made a model again" in refused(ridge_file)
+    for save, found in [(torch.save, message), (pickle.dump, "its model is no file of PyTorch")]:
+        buffer = io.BytesIO()
+        save([value, None], buffer)
+        rewrite(ridge_file, "model.pt", lambda _, buffer=buffer: buffer.getvalue())
+        assert re.search(found, refused(ridge_file))
+        assert os.listdir() == ["m"]  # and nothing was run
 
 
 @pytest.mark.parametrize(
