@@ -9,44 +9,40 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from .fitting import fit_side_by_side
 from .foundation.checks import Scaling
+from .foundation.descent import Hook
 from .foundation.rows import RowsThroughNetworks, in_precision_of
 from .foundation.scores import MiningMode
 from .losses import MetricLoss, RankedListLoss
 from .miner import Miner
 from .model import SiameseNetwork
-from .training import SCHEDULES, Hook, MetricStep, PairwiseStep, Schedule, Step, plan
+from .training import SCHEDULES, MetricStep, PairwiseStep, Schedule, Step, plan
 
 
 class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThroughNetworks):
     """Semi-supervised deep metric regression with alternate learning (DML-S2R).
 
-    Step 1 learns target differences of labeled pairs (eq. 1 and 2), step 2 pulls and pushes
-    unlabeled samples that step 1 finds similar or dissimilar to a labeled one (Algorithm 1, eq. 3).
-    Defaults are the paper's values where it gives them; the others are the reading of it that notebook 03
-    compares with its alternatives.
+    Step 1 learns target differences of labeled pairs (eq. 1 and 2), step 2 pulls and pushes unlabeled samples
+    that step 1 finds similar or dissimilar to a labeled one (Algorithm 1, eq. 3). Defaults are the paper's
+    values where it gives them; the others are the reading of it that notebook 03 compares with alternatives.
 
     Parameters
     ----------
     hidden_sizes : sequence of int, default=(100, 100)
         Neurons of each hidden layer of the default encoder.
-    encoder : torch.nn.Module, optional
-        Used in place of the default, from a copy of its present weights; maps (n, n_features), or
-        whatever shape samples have, for example (n, channels, height, width), to (n, n_codes).
-    head : torch.nn.Module, optional
-        Used in place of `LinearPairHead`, likewise. See `SiameseNetwork`.
+    encoder, head : torch.nn.Module, optional
+        Used in place of the default ones, from copies of their present weights. The encoder maps rows, or
+        whatever shape samples have, for example (n, channels, height, width), to (n, n_codes). For the
+        head see `SiameseNetwork`.
     metric_space : {"after_relu", "before_relu"}, default="after_relu"
         Whether codes are taken after or before the last ReLU of the default encoder.
-    feature_scaling : {"minmax", "standard", "none"}, default="minmax"
-        Fitted on labeled and unlabeled rows, for each column; where a sample has more than one
-        dimension, one scale for all values.
-    target_scaling : {"minmax", "standard", "none"}, default="minmax"
-        Fitted on the labeled rows; undone in everything that is returned.
+    feature_scaling, target_scaling : {"minmax", "standard", "none"}, default="minmax"
+        Of each column of all rows (where a sample has more than one dimension, one scale for all values),
+        and of the targets of labeled rows; that is undone in everything that is returned.
     schedule : str or callable, default="alternate"
         Order of the steps: a name in `dmls2r_lite.training.SCHEDULES`, or a function that is given `n_epochs`
         and returns "pairwise", "metric" or "joint" in order.
@@ -56,16 +52,10 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         See `dmls2r_lite.training.train_side_by_side`.
     pair_batch_size, anchor_batch_size, max_steps_per_epoch
         See `dmls2r_lite.training.PairwiseStep` and `dmls2r_lite.training.MetricStep`.
-    k : int, default=5
-        Unlabeled samples in each of an anchor's two sets.
-    miner : {"absolute", "signed"} or callable, default="absolute"
-        The two modes of `dmls2r_lite.miner.mine_positives_negatives`, or a function in its place.
-    metric_loss : callable, optional
-        ``metric_loss(batch)`` of a `dmls2r_lite.losses.MetricBatch`, in place of the ranked list loss.
+    k, miner, metric_loss, embedding
+        See `dmls2r_lite.training.MetricStep`; the default loss is the ranked list loss.
     metric_step : Step, optional
         In place of all of step 2: a `dmls2r_lite.training.Step`, such as those of `dmls2r_lite.rivals.newer`.
-    embedding : {"unit", "raw"}, default="unit"
-        Whether codes are scaled to length 1 in the metric space.
     boundary, margin, temperature, weighting, weight_gradient
         See `dmls2r_lite.losses.ranked_list_loss`.
     device : str, default="auto"
@@ -76,10 +66,8 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         trainings as labels). Then all labels are trained with for so many epochs.
     warm_start : bool, default=False
         Whether another `fit` goes on with the network and the scaling of the last one.
-    progress : bool, default=False
-        Whether to show a progress bar.
-    callback : callable, optional
-        ``callback(network, row)`` is called after each epoch with its row of the history.
+    progress, callback : bool, default=False, and callable, optional
+        A progress bar; ``callback(network, row)`` after each epoch with its row of the history.
     n_networks : int, default=1
         Networks to train side by side, from different initial weights. Estimates are their mean.
     random_state : int, RandomState instance or None, default=None
@@ -87,22 +75,16 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
 
     Attributes
     ----------
-    networks_ : list of SiameseNetwork
-        `n_networks` of them, in float64, so that a prediction does not depend on the rows beside it.
-    network_ : SiameseNetwork
-        The first of them.
+    networks_, network_ : list of SiameseNetwork, and the first of them
+        In float64, so that a prediction does not depend on the rows beside it.
     history_ : pandas.DataFrame
         A row per epoch and step, see `dmls2r_lite.training.train`; of several networks one after the other,
         with their number as `network`.
     transduction_ : numpy.ndarray of shape (n_unlabeled,) or (n_unlabeled, n_targets)
         Estimates for the unlabeled rows of the training set, in their order.
     feature_scaler_, target_scaler_ : scikit-learn transformers
-    n_labeled_, n_unlabeled_ : int
-        N and M of the training set.
-    n_epochs_ : int
-        Epochs of each step: `n_epochs`, or what early stopping chose.
-    n_iter_ : int
-        Epochs that were run: fewer after an interrupt.
+    n_labeled_, n_unlabeled_, n_epochs_, n_iter_ : int
+        Of rows; epochs of each step, as given or as early stopping chose, and those run before an interrupt.
     validation_ : pandas.Series
         With early stopping: mean absolute error on labels left out, by epoch.
 
@@ -195,23 +177,18 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         X : array-like of shape (n_samples, n_features)
             Raw features, finite. With an `encoder` for it, samples may have any shape.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets, NaN for an unlabeled row. Without unlabeled rows epochs of step 2, and joint ones, are
-            skipped.
+            Targets, NaN for an unlabeled row. Without such rows epochs of step 2 are skipped.
         X_validation, y_validation : array-like, optional
-            Labeled samples whose mean absolute error goes into each row of the history. They do
-            not take part in the training.
+            Labeled samples whose mean absolute error goes into each row of the history. They do not take part
+            in the training.
 
-        Returns
-        -------
-        DMLS2RRegressor
-            Itself.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument or parameter is of the wrong type or out of range, or training diverges.
+        An argument or parameter of the wrong type or out of range is a TypeError or ValueError, and so is a
+        training that diverges.
         """
-        return fit_side_by_side([self], [(X, y)], X_validation, y_validation)[0]
+        if (X_validation is None) != (y_validation is None):
+            raise ValueError("X_validation and y_validation must be given together")
+        given = None if X_validation is None or y_validation is None else (X_validation, y_validation)
+        return fit_side_by_side([self], [(X, y)], [given])[0]
 
     fit_side_by_side = staticmethod(fit_side_by_side)
 
@@ -230,13 +207,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Place samples in the metric space: the codes that step 2 compares, of all networks side by side.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        numpy.ndarray of shape (n_samples, n_codes)
+        Rows (n_samples, n_features) become an array of shape (n_samples, n_codes).
         """
         check_is_fitted(self)
         unit_norm = self.embedding == "unit"
@@ -247,17 +218,9 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         )
 
     def pairwise_difference(self, X_a: ArrayLike, X_b: ArrayLike) -> np.ndarray:
-        """Estimate y_a - y_b for every row of `X_a` with every row of `X_b` (eq. 1).
+        """Estimate y_a - y_b for every row of `X_a` with every row of `X_b` (eq. 1), in the target's unit.
 
-        Parameters
-        ----------
-        X_a : array-like of shape (n_a, n_features)
-        X_b : array-like of shape (n_b, n_features)
-
-        Returns
-        -------
-        numpy.ndarray of shape (n_a, n_b) or (n_a, n_b, n_targets)
-            In the target's unit.
+        Of rows (n_a, n_features) and (n_b, n_features) the shape is (n_a, n_b) or (n_a, n_b, n_targets).
         """
         check_is_fitted(self)
         x_b = self._tensor(self._scale_features(self._validate_rows(X_b)))
@@ -276,24 +239,9 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
     def _steps(self) -> list[Step]:
         """The epochs of the training, in order."""
         pairwise = PairwiseStep(self.pair_batch_size, self.max_steps_per_epoch)
-        loss = RankedListLoss(
-            self.boundary, self.margin, self.temperature, self.weighting, self.weight_gradient
-        )
-        metric = MetricStep(
-            self.k,
-            self.miner,
-            loss if self.metric_loss is None else self.metric_loss,
-            self.embedding,
-            self.anchor_batch_size,
-            self.max_steps_per_epoch,
-        )
+        names = ("boundary", "margin", "temperature", "weighting", "weight_gradient")
+        loss = self.metric_loss or RankedListLoss(**{name: getattr(self, name) for name in names})
+        sizes = (self.anchor_batch_size, self.max_steps_per_epoch)
+        metric = self.metric_step or MetricStep(self.k, self.miner, loss, self.embedding, *sizes)
         schedule = SCHEDULES[self.schedule] if isinstance(self.schedule, str) else self.schedule
-        return plan(schedule, self.n_epochs_, pairwise, self.metric_step or metric)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "networks_")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
+        return plan(schedule, self.n_epochs_, pairwise, metric)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -18,60 +18,34 @@ from sklearn.utils.validation import check_consistent_length
 from torch import Tensor, nn
 
 from .foundation.checks import check_numbers, is_labeled, make_scaler, seeded_torch
+from .foundation.descent import Hook
 from .foundation.parameters import ParameterError, check_not_above, check_rules
 from .foundation.probing import check_encoder_given, find_device, probe_encoder, probe_head
 from .foundation.rows import as_columns
 from .model import LinearPairHead, SiameseNetwork, make_encoder
-from .training import Hook, TrainingSet, train_side_by_side
+from .training import TrainingSet, train_side_by_side
 
 MAX_VALUES = 2 * 10**7  # of the features of all folds that are fitted side by side: they are copied
 Labeled = tuple[ArrayLike, ArrayLike]  # X and y
 
 
 def fit_side_by_side(
-    models: Sequence[Any],
-    training_sets: Sequence[Labeled],
-    X_validation: ArrayLike | None = None,
-    y_validation: ArrayLike | None = None,
+    models: Sequence[Any], training_sets: Sequence[Labeled], validation: Sequence[Labeled | None] = ()
 ) -> list[Any]:
     """Fit several models at once, in a fraction of the time: for example one for each seed of a study.
 
-    Parameters
-    ----------
-    models : sequence of DMLS2RRegressor
-        With the same parameters, except `random_state`.
-    training_sets : sequence of (X, y)
-        One for each model, see `DMLS2RRegressor.fit`; all with the same number of labels.
-    X_validation, y_validation : array-like, optional
-        See there, as for what is raised.
-
-    Returns
-    -------
-    list of DMLS2RRegressor
-        The models. Each is what `fit` alone would have made of it, to rounding.
+    Models, of `DMLS2RRegressor`, have the same parameters, except `random_state`. There is a training set
+    (X, y) for each, all with the same number of labels, and perhaps samples to measure each on. The models
+    are returned; each is what `fit` alone would have made of it, to rounding.
     """
-    if (X_validation is None) != (y_validation is None):
-        raise ValueError("X_validation and y_validation must be given together")
-    given = None if X_validation is None or y_validation is None else (X_validation, y_validation)
-    return _fit(models, training_sets, [given] * len(models))
-
-
-def _fit(
-    models: Sequence[Any], training_sets: Sequence[Labeled], validation: Sequence[Labeled | None]
-) -> list[Any]:
-    """`fit_side_by_side`, with samples to measure each model on."""
-    if not len(models) == len(training_sets) > 0:
-        raise ParameterError(
-            f"models and training_sets must be as many, 1 or more, got {len(models)} and {len(training_sets)}"
-        )
+    validation = validation or [None] * len(models)
     for name, value in models[0].get_params(deep=False).items():
         for other in (getattr(model, name) for model in models[1:]):
             if name != "random_state" and isinstance(value, str | int | float | tuple) and other != value:
                 raise ParameterError(f"{name} must be the same in all models, got {value!r} and {other!r}")
     if len(models) > 1 and models[0].early_stopping is not None:  # each trains for as long as it chooses
-        for model, one, samples in zip(models, training_sets, validation, strict=True):
-            _fit([model], [one], [samples])
-        return list(models)
+        everyone = zip(models, training_sets, validation, strict=True)
+        return [fit_side_by_side([model], [one], [samples])[0] for model, one, samples in everyone]
     before = [dict(vars(model)) for model in models]
     try:
         _train(models, training_sets, validation)
@@ -96,18 +70,11 @@ def _train(
     first = models[0]
     checked = [_check(model, X, y) for model, (X, y) in zip(models, training_sets, strict=True)]
     with ExitStack() as opened:
-        begun = [_begin(model, X, y, opened) for model, (X, y) in zip(models, checked, strict=True)]
-        networks = [network for model in models for network in model.networks_]
-        steps, errors = first._steps(), {}
-        for model, samples in zip(models, validation, strict=True):
-            if samples is not None:
-                errors.update(dict.fromkeys(map(id, model.networks_), _error_on(model, *samples)))
-
-        def watch(network: SiameseNetwork, row: dict[str, Any]) -> None:
-            if id(network) in errors:
-                row["validation_mae"] = errors[id(network)](network)
-
-        hooks: list[Hook] = [watch] if first.callback is None else [watch, first.callback]
+        parts = [_begin(model, X, y, opened) for model, (X, y) in zip(models, checked, strict=True)]
+        networks, data, seeds, states = zip(*itertools.chain(*parts), strict=True)
+        steps, watched = first._steps(), zip(models, validation, strict=True)
+        hooks = [_watch(model, *samples) for model, samples in watched if samples is not None]
+        hooks += [] if first.callback is None else [first.callback]
         if first.progress:
             from tqdm.auto import tqdm  # at import it warns where ipywidgets is missing
 
@@ -115,13 +82,13 @@ def _train(
             hooks.append(lambda network, row: bar.update())
         histories = train_side_by_side(
             networks,
-            [data for data, seeds, _ in begun for _ in seeds],
+            data,
             steps,
-            seeds=[seed for _, seeds, _ in begun for seed in seeds],
+            seeds=seeds,
             learning_rate=first.learning_rate,
             optimizer_state=first.optimizer_state,
             hooks=hooks,
-            rng_states=[state for _, _, states in begun for state in states],
+            rng_states=states,
         )
     for place, (model, (X, y)) in enumerate(zip(models, checked, strict=True)):
         n = len(model.networks_)
@@ -151,13 +118,10 @@ def _mines(model: Any) -> bool:
     return model.n_unlabeled_ > 0 and model.schedule != "pairwise_only"
 
 
-def _begin(
-    model: Any, X: np.ndarray, y: np.ndarray, opened: ExitStack
-) -> tuple[TrainingSet, list[int], list[Tensor]]:
-    """Scale, and make `networks_`, each from a seed of its own.
+def _begin(model: Any, X: np.ndarray, y: np.ndarray, opened: ExitStack) -> list[tuple[Any, ...]]:
+    """Scale, and make networks: each with what to train it on, its seed and the state of PyTorch's generator.
 
-    What to train on, and for each network its seed and the state of PyTorch's generator, are returned. The
-    generator is seeded until `opened` ends.
+    The generator is seeded until `opened` ends.
     """
     start_from = getattr(model, "networks_", None) if model.warm_start else None
     labeled = is_labeled(y)
@@ -171,16 +135,13 @@ def _begin(
     model._x_labeled, model._y_labeled = model._tensor(X_scaled[labeled]), model._tensor(y_scaled)
     x_unlabeled = model._tensor(X_scaled[~labeled], torch.float32)
     data = TrainingSet(model._x_labeled.float(), model._y_labeled.float(), x_unlabeled)
-    rng, networks, seeds, states = check_random_state(model.random_state), [], [], []
+    rng, parts = check_random_state(model.random_state), []
     for place in range(int(model.n_networks)):
-        seeds.append(opened.enter_context(seeded_torch(rng, model._device)))
-        made = (
-            copy.deepcopy(start_from[place]) if start_from else _make_network(model, data.x_labeled[:2].cpu())
-        )
-        networks.append(made.float().to(model._device))
-        states.append(torch.get_rng_state())
-    model.networks_ = networks
-    return data, seeds, states
+        seed = opened.enter_context(seeded_torch(rng, model._device))
+        made = copy.deepcopy(start_from[place]) if start_from else _make_network(model, data.x_labeled[:2])
+        parts.append((made.float().to(model._device), data, seed, torch.get_rng_state()))
+    model.networks_ = [network for network, *_ in parts]
+    return parts
 
 
 def _make_network(model: Any, x: Tensor) -> SiameseNetwork:
@@ -192,7 +153,7 @@ def _make_network(model: Any, x: Tensor) -> SiameseNetwork:
         encoder = copy.deepcopy(model.encoder)
     if _mines(model) and not any(weight.requires_grad for weight in encoder.parameters()):
         raise ParameterError(f"encoder must have weights to train in step 2, got {encoder!r}")
-    z, target_shape = probe_encoder(encoder.float(), x), model._y_labeled.shape[1:]
+    z, target_shape = probe_encoder(encoder.float(), x.cpu()), model._y_labeled.shape[1:]
     if model.head is None:
         head: nn.Module = LinearPairHead(z.shape[-1], nn.ReLU() if before_relu else None, *target_shape)
     else:
@@ -231,7 +192,7 @@ def _choose_n_epochs(model: Any, X: np.ndarray, y: np.ndarray) -> int:
         for part in (left_out[start : start + at_once] for start in range(0, len(left_out), at_once)):
             hidden = [(X, np.where(np.isin(np.arange(len(y)), fold), np.nan, y.T).T) for fold in part]
             models = [clone(model).set_params(**alone) for _ in part]
-            _fit(models, hidden, [(X[fold], y[fold]) for fold in part])
+            fit_side_by_side(models, hidden, [(X[fold], y[fold]) for fold in part])
             for one, fold in zip(models, part, strict=True):
                 by_network = ["network", "epoch"] if "network" in one.history_ else ["epoch"]
                 of_each = one.history_.groupby(by_network)["validation_mae"].last()
@@ -240,10 +201,15 @@ def _choose_n_epochs(model: Any, X: np.ndarray, y: np.ndarray) -> int:
     return int(model.validation_.idxmin())
 
 
-def _error_on(model: Any, X: ArrayLike, y: ArrayLike) -> Callable[[SiameseNetwork], float]:
-    """What measures the error of a network on samples left out of the training."""
+def _watch(model: Any, X: ArrayLike, y: ArrayLike) -> Hook:
+    """A hook that measures the error of a model's networks on samples left out of the training."""
     X = model._validate_rows(X)
     y = np.asarray(check_array(check_numbers("y_validation", y), ensure_2d=False, dtype=np.float64))
     y = column_or_1d(y) if model._y_labeled.ndim == 1 else y
     check_consistent_length(X, y)
-    return lambda network: float(np.abs(model._predict(X, [network]) - y).mean())
+
+    def hook(network: SiameseNetwork, row: dict[str, Any]) -> None:
+        if any(network is own for own in model.networks_):
+            row["validation_mae"] = float(np.abs(model._predict(X, [network]) - y).mean())
+
+    return hook

@@ -13,24 +13,13 @@ from .foundation.parameters import check_rules
 
 
 class MetricBatch(NamedTuple):
-    """What a loss of step 2 is given: some anchors, with the samples that were mined for each.
+    """What a loss of step 2 is given: some anchors, with the samples that were mined for each."""
 
-    Attributes
-    ----------
-    anchors : Tensor of shape (n, n_codes)
-        Codes, of length 1 unless raw ones were asked for.
-    positives, negatives : Tensor of shape (n, k, n_codes)
-    y : Tensor of shape (n,) or (n, t)
-        Targets of the anchors, as they are scaled for the training.
-    d_positives, d_negatives : Tensor of shape (n, k) or (n, k, t)
-        f^d(anchor, sample), without gradient.
-    """
-
-    anchors: Tensor
-    positives: Tensor
+    anchors: Tensor  # (n, n_codes), of length 1 unless raw codes were asked for
+    positives: Tensor  # (n, k, n_codes)
     negatives: Tensor
-    y: Tensor
-    d_positives: Tensor
+    y: Tensor  # (n,) or (n, t): targets of the anchors, as they are scaled for the training
+    d_positives: Tensor  # (n, k) or (n, k, t): f^d(anchor, sample), without gradient
     d_negatives: Tensor
 
 
@@ -40,17 +29,14 @@ MetricLoss = Callable[[MetricBatch], Tensor]
 def pairwise_similarity_loss(estimated: Tensor, differences: Tensor) -> Tensor:
     """Eq. 2 on a batch of pairs: the mean of (z_ij - f^d(x_i, x_j))^2, in squared units of the target.
 
+    ValueError says that shapes differ, or that there is no pair.
+
     Parameters
     ----------
     estimated : Tensor of shape (n_pairs,) or (n_pairs, t)
         f^d(x_i, x_j).
     differences : Tensor of the same shape
         z_ij = y_i - y_j.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ or there is no pair.
     """
     if estimated.shape != differences.shape or estimated.numel() == 0:
         raise ValueError(
@@ -93,10 +79,7 @@ def ranked_list_loss(
     weight_gradient : bool, default=False
         Whether gradients flow through the weights.
 
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, a set is empty, or a parameter is out of range.
+    ValueError says that shapes do not fit, a set is empty, or a parameter is out of range.
     """
     shape = positives.shape
     fit = len(shape) == 3 and shape == negatives.shape and anchors.shape == (shape[0], shape[2])
@@ -142,20 +125,16 @@ def _weighted_mean(costs: Tensor, d: Tensor, temperature: float, weight_gradient
 
 
 def to_indices_tuple(positives: Tensor, negatives: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Mined sets, each (N, k), as pytorch-metric-learning's `indices_tuple`: pairs of an anchor and a sample.
+    """Mined sets, each (N, k), as the `indices_tuple` of pytorch-metric-learning: pairs of anchor and sample.
 
-    Its four parts, anchors, positives, anchors and negatives, have shape (N k,). Give the anchors' codes as
-    `embeddings` and those of the unlabeled samples as `ref_emb`.
+    Its losses take anchors' codes as `embeddings` and those of the unlabeled samples as `ref_emb`.
     """
     anchors = torch.arange(len(positives), device=positives.device).repeat_interleave(positives.shape[1])
     return anchors, positives.flatten(), anchors, negatives.flatten()
 
 
 def metric_loss_from(loss: Callable[..., Tensor]) -> MetricLoss:
-    """Let a loss of pytorch-metric-learning drive step 2: `DMLS2RRegressor(metric_loss=...)`.
-
-    It is called as ``loss(embeddings, indices_tuple=..., ref_emb=...)``.
-    """
+    """Let a loss of pytorch-metric-learning drive step 2: `DMLS2RRegressor(metric_loss=...)`."""
 
     def metric_loss(batch: MetricBatch) -> Tensor:
         n, k, _ = batch.positives.shape

@@ -64,10 +64,7 @@ def mine_positives_negatives(
         Columns of `differences`, smallest difference first and largest first. Of equal
         differences the lower column wins.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range or a difference is not finite.
+    ValueError says that an argument is out of range, or a difference is not finite.
     """
     if differences.ndim not in (2, 3):
         raise ValueError(f"differences must have shape (N, M) or (N, M, t), got {tuple(differences.shape)}")

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .foundation.side_by_side import take
+
 
 def make_encoder(
     n_features: int, hidden_sizes: Sequence[int] = (100, 100), final_relu: bool = True
@@ -25,19 +27,13 @@ def make_encoder(
 
 
 class LinearPairHead(nn.Module):
-    """The paper's head: one fully connected layer on the two codes, side by side.
+    """The paper's head: one fully connected layer on two codes of length `n_codes`, side by side.
 
     A linear layer on a concatenation is a sum, f^d(x_i, x_j) = g(x_i) + h(x_j), so the head is
     *separable*: `scores` returns g and h, and whatever needs all pairs can work on them instead.
 
-    Parameters
-    ----------
-    n_codes : int
-        Length of one code.
-    activation : torch.nn.Module, optional
-        Applied to each code first, for an encoder made with ``final_relu=False``.
-    n_targets : int, optional
-        Length t of a target vector; without it targets are numbers.
+    An `activation` is applied to each code first, for an encoder made without `final_relu`. Targets are
+    vectors of length t with `n_targets`, else numbers.
     """
 
     stacks = True  # see `stack_modules`
@@ -65,15 +61,6 @@ class LinearPairHead(nn.Module):
             return (g, h) if self.n_targets else (g.squeeze(2), h.squeeze(2))
         weight_g, weight_h = (weight.mT if self.n_targets else weight.squeeze(0)).chunk(2)
         return code @ weight_g + bias, code @ weight_h
-
-
-def take(values: Tensor, rows: Tensor) -> Tensor:
-    """Rows of `values` by number; of networks side by side (an axis in front of both) each one's own."""
-    if rows.ndim == 1:
-        return values[rows]
-    if values.ndim == 2:
-        return values.gather(1, rows)
-    return values[torch.arange(len(rows), device=rows.device)[:, None], rows]
 
 
 class SiameseNetwork(nn.Module):

@@ -1,15 +1,11 @@
 """Alternate learning: one epoch of pairwise similarity modeling, one of triplet-based metric learning.
 
-A step is a small object that owns its options. It cuts an epoch into batches, and gives the loss of a batch;
-`descend` takes a gradient step on each, and `train` runs the steps in the order that a schedule gives.
+A step is a small object that owns its options. It cuts an epoch into batches, and gives the loss of a batch,
+for which a gradient step is taken; `train` runs the steps in the order that a schedule gives.
 """
 
 from __future__ import annotations
 
-import builtins
-import sys
-import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,35 +16,23 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from .foundation.descent import check_weights, descend, draw_batches, make_adam
-from .foundation.scores import (
-    MiningMode,
-    check_mined,
-    pairs_from_numbers,
-    pairwise_similarity_loss_all_pairs,
-)
-from .foundation.side_by_side import SideBySide, separate
+from .foundation.descent import Epoch, Hook, check_weights, draw_batches, make_adam, run_epochs
+from .foundation.scores import MiningMode, check_mined, pairs_from_numbers, pairwise_similarity_loss_all_pairs
+from .foundation.side_by_side import SideBySide, separate, take
 from .losses import MetricBatch, MetricLoss, RankedListLoss, pairwise_similarity_loss
 from .miner import Miner, mine
-from .model import SiameseNetwork, take
+from .model import SiameseNetwork
 
-Hook = Callable[[SiameseNetwork, dict[str, Any]], None]  # is given the network and its row of the history
+Batches = Iterable[tuple[Tensor, ...]]  # what `Step.loss` is given in each gradient step of an epoch
 Schedule = Callable[[int], Iterable[str]]  # the names of the epochs in order
 
 
 class TrainingSet(NamedTuple):
-    """What a network is trained on: scaled features and targets.
+    """What a network is trained on: scaled features and targets."""
 
-    Attributes
-    ----------
-    x_labeled : Tensor of shape (N, ...), with N of 2 or more
-    y_labeled : Tensor of shape (N,) or (N, t)
-    x_unlabeled : Tensor of shape (M, ...), on any device
-    """
-
-    x_labeled: Tensor
-    y_labeled: Tensor
-    x_unlabeled: Tensor
+    x_labeled: Tensor  # (N, ...), with N of 2 or more
+    y_labeled: Tensor  # (N,) or (N, t)
+    x_unlabeled: Tensor  # (M, ...), on any device
 
 
 class Orders(NamedTuple):
@@ -69,9 +53,7 @@ class Step(Protocol):
     name: ClassVar[str]  # "pairwise", "metric" or "joint"
     stacks: ClassVar[bool]  # whether `loss` knows networks side by side; may be left out
 
-    def batches(
-        self, network: SiameseNetwork, data: TrainingSet, orders: Orders
-    ) -> Iterable[tuple[Tensor, ...]]:
+    def batches(self, network: SiameseNetwork, data: TrainingSet, orders: Orders) -> Batches:
         """What each gradient step of an epoch takes: tensors that `loss` is given, a tuple a step."""
 
     def loss(self, network: SiameseNetwork, data: TrainingSet, *batch: Tensor) -> Tensor:
@@ -113,18 +95,9 @@ class PairwiseStep:
 class MetricStep:
     """Step 2: mine once an epoch (Algorithm 1), then the ranked list loss of all anchors (eq. 3).
 
-    Attributes
-    ----------
-    k : int, default=5
-        Size of each set.
-    miner : {"absolute", "signed"} or callable, default="absolute"
-        A mode of `mine`, or ``miner(network, x_anchors, x_unlabeled, k)`` that returns what it does.
-    metric_loss : callable
-        ``metric_loss(batch)`` of a `MetricBatch`.
-    embedding : {"unit", "raw"}, default="unit"
-        Whether the loss sees codes scaled to length 1.
-    batch_size, max_steps
-        Anchors in a gradient step, all with None; and such steps in an epoch at the most.
+    The miner is a mode of `mine`, or ``miner(network, x_anchors, x_unlabeled, k)`` that returns what it does:
+    sets of k. ``metric_loss(batch)`` of a `MetricBatch` sees codes of length 1, or raw ones. A gradient step
+    takes `batch_size` anchors, or all with None; an epoch has at most `max_steps` of them.
     """
 
     name: ClassVar[str] = "metric"
@@ -136,9 +109,7 @@ class MetricStep:
     batch_size: int | None = None
     max_steps: int = 100
 
-    def batches(
-        self, network: SiameseNetwork, data: TrainingSet, orders: Orders
-    ) -> Iterator[tuple[Tensor, ...]]:
+    def batches(self, network: SiameseNetwork, data: TrainingSet, orders: Orders) -> Batches:
         """Numbers of anchors, and the samples mined for them, an anchor's positives before its negatives."""
         mined = self.mine_sets(network, data)
         n = len(data.x_labeled)
@@ -185,9 +156,7 @@ class JointStep:
     pairwise: PairwiseStep = PairwiseStep()
     metric: MetricStep = field(default_factory=MetricStep)
 
-    def batches(
-        self, network: SiameseNetwork, data: TrainingSet, orders: Orders
-    ) -> Iterator[tuple[Tensor, ...]]:
+    def batches(self, network: SiameseNetwork, data: TrainingSet, orders: Orders) -> Batches:
         """Each batch of pairs with a batch of anchors drawn for it."""
         mined, n = self.metric.mine_sets(network, data), len(data.x_labeled)
         pairs = self.pairwise.batches(network, data, orders)
@@ -221,16 +190,10 @@ SCHEDULES: dict[str, Schedule] = {
 def plan(
     schedule: Schedule, n_epochs: int, pairwise: PairwiseStep = PairwiseStep(), metric: Step = MetricStep()
 ) -> list[Step]:
-    """The steps of a schedule, in order. Only a `MetricStep` can be part of joint ones.
-
-    Raises
-    ------
-    ValueError
-        If the schedule gives no steps or unknown ones.
-    """
+    """The steps of a schedule, in order; ValueError if it gives none, or unknown ones."""
     known: dict[str, Step] = {"pairwise": pairwise, "metric": metric}
     if isinstance(metric, MetricStep):
-        known["joint"] = JointStep(pairwise, metric)
+        known["joint"] = JointStep(pairwise, metric)  # which no other step can be part of
     names = list(schedule(n_epochs) or ())
     if not names or not all(isinstance(name, str) and name in known for name in names):
         raise ValueError(f"schedule must give one or more of {', '.join(map(repr, known))}, got {names!r}")
@@ -244,7 +207,6 @@ def train(
 
     Parameters
     ----------
-    network : SiameseNetwork
     data : TrainingSet
         Without unlabeled samples epochs of step 2, and joint ones, are skipped.
     steps : iterable of Step
@@ -257,7 +219,7 @@ def train(
     Returns
     -------
     pandas.DataFrame
-        A row per epoch: `epoch` (from 1, of that step), `step`, `loss` (mean over gradient steps), `n_steps`,
+        A row per epoch: `epoch` (from 1, of that step), `step`, `loss` (the mean), `n_steps` (of gradient),
         `seconds`, `skipped` (the reason, or empty), and what hooks have added.
     """
     return train_side_by_side([network], [data], steps, seeds=[seed], **options)[0]
@@ -277,13 +239,13 @@ def train_side_by_side(
     """`train` several networks at once: the same histories to rounding, in a fraction of the time.
 
     Where a person waits (in a notebook or an interactive Python), an interrupt ends the training with a
-    warning, and the networks stay as they are then.
+    warning, and the networks stay as they are then. ValueError says that a loss is no longer finite, or that
+    networks and data do not fit together.
 
     Parameters
     ----------
     networks, data, seeds : sequence
         As many of each; the networks of one shape, and all data of as many labeled samples.
-    steps : iterable of Step
     learning_rate : float, default=0.001
         Of Adam (the paper's).
     optimizer_state : {"shared", "separate"}, default="shared"
@@ -293,11 +255,6 @@ def train_side_by_side(
         ``hook(network, row)`` is called after each epoch with its row of the history, and may add to it.
     rng_states : sequence of Tensor, optional
         See `SideBySide`: for what draws from PyTorch's generator (dropout, random mining).
-
-    Raises
-    ------
-    ValueError
-        If the loss is no longer finite, or networks and data do not fit together.
     """
     alike = {(len(one.y_labeled), len(one.x_unlabeled) > 0) for one in data}
     if not len(networks) == len(data) == len(seeds) > 0 or len(alike) > 1:
@@ -318,57 +275,32 @@ def train_side_by_side(
     own = adam
     if optimizer_state == "separate":
         own = make_adam((w for network in team.trained for w in network.encoder.parameters()), learning_rate)
-    histories: list[list[dict[str, Any]]] = [[] for _ in networks]
 
-    def loss(step: Step, r: int | None, network: SiameseNetwork, *batch: Tensor) -> Tensor:
-        return step.loss(network, together if r is None else data[r], *batch)
+    def losses(step: Step) -> Iterator[Tensor]:
+        def loss(r: int | None, network: SiameseNetwork, *batch: Tensor) -> Tensor:
+            return step.loss(network, together if r is None else data[r], *batch)
 
-    begun: list[str] = []
-    try:
+        team.train()
+        yield from team.losses(loss, _batches(step, team, data, together, orders))
+        team.train(False)
+
+    def epochs() -> Iterator[Epoch]:
         for step in steps:
-            begun.append(step.name)
-            start, losses, skipped = time.perf_counter(), torch.empty(0, len(networks)), ""
-            if step.name != "pairwise" and len(data[0].x_unlabeled) == 0:
-                skipped = "no unlabeled samples"
-            else:
-                team.train()
-                epochs = _batches(step, team, data, together, orders)
-                losses = descend(
-                    team.losses(partial(loss, step), epochs), own if step.name == "metric" else adam
-                )
-                team.train(False)
-            seconds = (time.perf_counter() - start) / len(networks)
-            means = losses.mean(dim=0).tolist()  # of no losses: NaN
-            for network, history, mean in zip(networks, histories, means, strict=True):
-                row = {"epoch": begun.count(step.name), "step": step.name, "loss": mean,
-                       "n_steps": len(losses), "seconds": seconds, "skipped": skipped}  # fmt: skip
-                history.append(row)
-                if not skipped and not np.isfinite(mean):
-                    raise ValueError(
-                        f"training diverged: the loss of {step.name} epoch {row['epoch']} is {mean}; "
-                        f"try a learning_rate below {learning_rate}"
-                    )
-                for hook in hooks:
-                    hook(network, row)
-    except KeyboardInterrupt:
-        if len(begun) < 2 or not _is_interactive():
-            raise
-        epoch = f"{begun[-1]} epoch {begun.count(begun[-1])}"
-        warnings.warn(f"interrupted in {epoch}: the network stays as it is now", stacklevel=3)
+            is_skipped = step.name != "pairwise" and len(data[0].x_unlabeled) == 0
+            optimizer = own if step.name == "metric" else adam
+            yield Epoch(step.name, losses(step), optimizer, "no unlabeled samples" if is_skipped else "")
+
+    histories = run_epochs(epochs(), networks, hooks, learning_rate)
     team.train(False)
     separate(networks)
     for network in networks:
         check_weights(network, learning_rate)
-    return [pd.DataFrame(history) for history in histories]
-
-
-def _is_interactive() -> bool:
-    return hasattr(sys, "ps1") or hasattr(builtins, "__IPYTHON__")
+    return histories
 
 
 def _batches(
     step: Any, team: SideBySide, data: Sequence[TrainingSet], together: TrainingSet, orders: Sequence[Orders]
-) -> list[Iterable[tuple[Tensor, ...]]]:
+) -> list[Batches]:
     """The batches of an epoch for each network; stacked ones are mined at once where their sets can be."""
     own, pools = [step] * len(data), [one.x_unlabeled for one in data]
     metric = getattr(step, "metric", step)  # of a joint step

@@ -11,7 +11,7 @@ from naive import train_by_parameters as train
 from torch import nn
 from torch.testing import assert_close
 
-from dmls2r_lite import training
+from dmls2r_lite.foundation import descent
 from dmls2r_lite.foundation.descent import descend
 from dmls2r_lite.foundation.scores import pairs_from_numbers
 from dmls2r_lite.losses import RankedListLoss
@@ -350,7 +350,7 @@ def test_antisymmetric_head_is_antisymmetric(data):
 
 class TestInterrupt:
     def interrupted(self, data, monkeypatch, *, after, interactive):
-        monkeypatch.setattr(training, "_is_interactive", lambda: interactive)
+        monkeypatch.setattr(descent, "_is_interactive", lambda: interactive)
         network, losses = make_network(), []
 
         def loss(batch):
@@ -369,7 +369,7 @@ class TestInterrupt:
         assert not same_bits(weights(network), weights(make_network()))
 
     def test_at_any_place(self, data, monkeypatch):
-        monkeypatch.setattr(training, "_is_interactive", lambda: True)
+        monkeypatch.setattr(descent, "_is_interactive", lambda: True)
 
         def interrupt(network, row):
             if row["step"] == "metric":

@@ -1,12 +1,29 @@
-"""Gradient descent: batches in random order, a step for each loss, and whether it has stayed finite."""
+"""Gradient descent, epoch by epoch: what is drawn, what is stepped down, and what is written down."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import builtins
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
+
+Hook = Callable[[Any, dict[str, Any]], object]  # is given a network and its row of the history
+
+
+class Epoch(NamedTuple):
+    """One epoch of one or several networks."""
+
+    name: str
+    losses: Iterable[Tensor]  # of each gradient step, of shape (R,), when they are asked for
+    optimizer: torch.optim.Optimizer
+    skipped: str = ""  # the reason
 
 
 def make_adam(parameters: Iterable[nn.Parameter], learning_rate: float) -> torch.optim.Adam:
@@ -45,3 +62,53 @@ def check_weights(network: nn.Module, learning_rate: float) -> None:
             "training diverged: there are weights that are not finite; "
             f"try a learning_rate below {learning_rate}"
         )
+
+
+def run_epochs(
+    epochs: Iterable[Epoch], networks: Sequence[nn.Module], hooks: Sequence[Hook], learning_rate: float
+) -> list[pd.DataFrame]:
+    """Run epochs, call hooks after each, and return the history of each network.
+
+    Where a person waits, an interrupt ends it after a first epoch, with a warning.
+
+    Raises
+    ------
+    ValueError
+        If a loss is no longer finite.
+    """
+    histories: list[list[dict[str, Any]]] = [[] for _ in networks]
+    begun: list[str] = []
+    try:
+        for name, losses, optimizer, skipped in epochs:
+            begun.append(name)
+            start, n = time.perf_counter(), len(networks)
+            values = torch.empty(0, n) if skipped else descend(losses, optimizer)
+            seconds = (time.perf_counter() - start) / n
+            means = values.mean(dim=0).tolist()  # of no losses: NaN
+            for network, history, mean in zip(networks, histories, means, strict=True):
+                row = {
+                    "epoch": begun.count(name),
+                    "step": name,
+                    "loss": mean,
+                    "n_steps": len(values),
+                    "seconds": seconds,
+                    "skipped": skipped,
+                }
+                history.append(row)
+                if not skipped and not np.isfinite(mean):
+                    raise ValueError(
+                        f"training diverged: the loss of {name} epoch {row['epoch']} is {mean}; "
+                        f"try a learning_rate below {learning_rate}"
+                    )
+                for hook in hooks:
+                    hook(network, row)
+    except KeyboardInterrupt:
+        if len(begun) < 2 or not _is_interactive():
+            raise
+        epoch = f"{begun[-1]} epoch {begun.count(begun[-1])}"
+        warnings.warn(f"interrupted in {epoch}: the network stays as it is now", stacklevel=4)
+    return [pd.DataFrame(history) for history in histories]
+
+
+def _is_interactive() -> bool:
+    return hasattr(sys, "ps1") or hasattr(builtins, "__IPYTHON__")

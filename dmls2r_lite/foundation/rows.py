@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils import Tags
 from torch import Tensor, nn
 
 from .checks import SemiSupervisedRegressor
@@ -50,6 +51,14 @@ class RowsThroughNetworks(SemiSupervisedRegressor):
     def _unscaled(self, y: np.ndarray) -> np.ndarray:
         columns = y.reshape(-1, self.target_scaler_.n_features_in_)
         return self.target_scaler_.inverse_transform(columns).reshape(y.shape) if y.size else y
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "networks_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
 
 def in_precision_of(network: nn.Module, x: Tensor) -> Tensor:

@@ -171,3 +171,12 @@ class SideBySide:
 def part_of(argument: Any, r: int) -> Any:
     """What belongs to module number r, of a tensor or a named tuple of tensors."""
     return argument[r] if isinstance(argument, Tensor) else type(argument)(*(field[r] for field in argument))
+
+
+def take(values: Tensor, rows: Tensor) -> Tensor:
+    """Rows of `values` by number; of modules side by side (an axis in front of both) each one's own."""
+    if rows.ndim == 1:
+        return values[rows]
+    if values.ndim == 2:
+        return values.gather(1, rows)
+    return values[torch.arange(len(rows), device=rows.device)[:, None], rows]

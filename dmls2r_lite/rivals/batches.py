@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from ..foundation.checks import SemiSupervisedRegressor
+from ..foundation.descent import check_weights, descend, make_adam
 from ..foundation.parameters import check_rules
 from ..foundation.side_by_side import GeneratorStates, separate, stack_modules
-from ..training import check_weights, descend, make_adam
 
 
 class Training(NamedTuple):
