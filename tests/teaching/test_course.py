@@ -264,9 +264,7 @@ def test_solved_empty_and_wrong_submissions(course, name):
 
 @pytest.mark.exhaustive
 def test_submissions_that_misbehave(course):
-    stubborn = (
-        "    while True:\n        try:\n            {}\n        except BaseException:\n            pass"
-    )
+    stubborn = "    signal.signal(signal.SIGINT, signal.SIG_IGN)\n    while True:\n        time.sleep(1)"
     costs_one = {
         "endless": answering(HEAD + "    while True:\n        pass"),
         "quits": answering(HEAD + "    import sys\n\n    sys.exit()"),
@@ -287,7 +285,7 @@ def test_submissions_that_misbehave(course):
         "exits": answering(HEAD + "    import os\n\n    os._exit(0)"),
         "hidden_builtins": answering(f"sum = 0\nlist = [1]\n{answer}"),
         "silent": answering("import sys\n\nsys.stdout = None"),
-        "stubborn": answering(f"import time\n\n\n{HEAD}{stubborn}"),
+        "stubborn": answering(f"import signal\nimport time\n\n\n{HEAD}{stubborn}"),
     }
     scores, log = grade(course, {**costs_one, **costs_nothing, **costs_itself_and_more, "zoe": solved()})
     points = full_points()
