@@ -193,11 +193,8 @@ class Study:
                     wanted, found = ", ".join(self.columns), ", ".join(map(str, part))
                     raise ValueError(f"{path} must have the columns {wanted}, got {found}")
                 parts.append(part[part["finished"].str.fullmatch(TIME_PATTERN, na=False)])
-        trials = (
-            pd.concat(parts or [pd.DataFrame(columns=self.columns)])
-            .drop_duplicates(list(self.key))
-            .reset_index(drop=True)
-        )
+        trials = pd.concat(parts or [pd.DataFrame(columns=self.columns)])
+        trials = trials.drop_duplicates(list(self.key), ignore_index=True)
         numbers = [*self.key[-2:], *self.measured]
         return trials.assign(**{name: pd.to_numeric(trials[name]) for name in numbers})
 

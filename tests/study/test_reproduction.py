@@ -231,7 +231,6 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["benchmark", "--datasets", "nix"], "datasets must be among 'boston'"),
             (["benchmark", "--methods", "nix"], "methods must be among 'DML-S2R'"),
             (["benchmark", "--n-labeled", "2"], "--n-labeled"),
             (["benchmark", "--datasets", "boston", "--n-labeled", "400"], "must be below 506"),
