@@ -146,7 +146,7 @@ REFUSED = {
     ),
     "dropped and not there": (
         ["-p", "drop_columns", "z"],
-        "drop_columns must name columns of t.csv (a, b, y), got z",
+        "drop_columns must name a column of t.csv (a, b, y), got 'z'",
     ),
     "nothing to use": (
         ["-p", "drop_columns", "a,y"],

@@ -78,7 +78,7 @@ def test_kinds_may_be_said():
         ([("seed", "1")], "unknown parameter seed; known are target, drop_columns, column_types, missing"),
         ([("target", "a"), ("target", "y")], "give target once, got a and y"),
         ([("missing_values", "7")], "missing_values must occur in the file, got 7, which does not"),
-        ([("drop_columns", "z")], "drop_columns must name columns of t.csv (a, y), got z"),
+        ([("drop_columns", "z")], "drop_columns must name a column of t.csv (a, y), got 'z'"),
     ],
 )
 def test_refused(parameters, message):
