@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -183,19 +183,18 @@ def check_mining(k: int, m: int, mode: str, *values: Tensor) -> None:
         raise ValueError("estimated differences must be finite: has training diverged?")
 
 
-def check_mined(mined: object, n: int, m: int, k: int) -> tuple[Tensor, Tensor]:
+def check_mined(mined: Any, n: int, m: int, k: int) -> tuple[Tensor, Tensor]:
     """What a miner has returned, or ValueError if it is not two sets of k of m rows for each of n anchors."""
-    got = shown(mined)
     try:
-        positives, negatives = (torch.as_tensor(rows) for rows in mined)  # type: ignore[attr-defined]
+        positives, negatives = (torch.as_tensor(rows) for rows in mined)
         rows = torch.cat([positives, negatives], dim=1)
+        is_whole = not (rows.is_floating_point() or rows.is_complex() or rows.dtype == torch.bool)
+        if is_whole and positives.shape == negatives.shape == (n, k) and rows.min() >= 0 and rows.max() < m:
+            return positives.long(), negatives.long()
         got = f"{rows.dtype} of shapes {tuple(positives.shape)} and {tuple(negatives.shape)}"
-        if positives.shape == negatives.shape == (n, k) and rows.dtype in (torch.int32, torch.int64):
-            got += f" from {rows.min()} to {rows.max()}"
-            if rows.min() >= 0 and rows.max() < m:
-                return positives.long(), negatives.long()
+        got += f" from {rows.min()} to {rows.max()}" if rows.numel() else ""
     except (TypeError, ValueError, RuntimeError, IndexError):
-        pass
+        got = shown(mined)
     raise ValueError(
         f"miner must return two tensors of integers of shape ({n}, {k}), rows from 0 to {m - 1}, got {got}"
     )
