@@ -138,8 +138,7 @@ def mine_by_chunks(
     k, mode
         As in `mine_positives_negatives`, and so is what is returned and raised.
     """
-    check_mining(k, m, mode)
-    best: list[tuple[Tensor, Tensor] | None] = [None, None]
+    best: list[list[Tensor]] = [[], []]  # sizes and columns of the positives so far, then of the negatives
     start = 0
     for chunk in chunks:
         check_mining(k, m, mode, chunk)
@@ -147,14 +146,11 @@ def mine_by_chunks(
         columns = torch.arange(start, start + chunk.shape[1], device=chunk.device).expand_as(size)
         start += chunk.shape[1]
         for side, kept in enumerate(best):
-            values, numbers = size, columns
-            if kept is not None:
-                values, numbers = torch.cat([kept[0], values], dim=1), torch.cat([kept[1], numbers], dim=1)
+            found = ([size], [columns]) if not kept else ([kept[0], size], [kept[1], columns])
+            values, numbers = (torch.cat(parts, dim=1) for parts in found)
             order = values.sort(dim=1, stable=True, descending=side == 1).indices[:, :k]
-            best[side] = values.gather(1, order), numbers.gather(1, order)
-    if start != m:
-        raise ValueError(f"chunks must have {m} columns in all, got {start}")
-    positives, negatives = (kept[1] for kept in best if kept is not None)
+            best[side] = [values.gather(1, order), numbers.gather(1, order)]
+    (_, positives), (_, negatives) = best
     return positives, negatives
 
 
