@@ -16,8 +16,7 @@ from ..estimators import DMLS2RRegressor
 from ..foundation.checks import SemiSupervisedRegressor, check_estimates, check_regressor
 from ..foundation.parameters import ParameterError, check_rules, shown
 from ..rivals.plain import plain_models
-from ..rivals.trees import ExtraTrees
-from ..rivals.twins import PairwiseDifferenceRegressor
+from ..rivals.twins import ExtraTrees, PairwiseDifferenceRegressor
 from .folds import LabeledKFold, fit_with_seed, fit_without
 
 Models = Mapping[str, RegressorMixin] | Sequence[RegressorMixin]
