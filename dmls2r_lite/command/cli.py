@@ -157,9 +157,9 @@ def benchmark(study: str, seeds: int, jobs: int, output: Path, quick: bool, **ch
 
     from ..foundation.parameters import check_rules
     from ..study.benchmark import TRIALS
-    from ..study.driver import REPORT_SEEDS
     from ..study.few_labels import FEW_LABELS
     from ..study.newer import NEWER_LOSSES
+    from ..study.trials import REPORT_SEEDS
 
     check_rules({"--jobs": jobs})
     if quick:

@@ -38,6 +38,7 @@ from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import contrastive_loss
 from dmls2r_lite.rivals.placebos import shuffle_columns
 from dmls2r_lite.rivals.plain import plain_models
+from dmls2r_lite.study import comparing
 from dmls2r_lite.study.comparing import compare, give_verdict, holm
 from dmls2r_lite.training import MetricStep, PairwiseStep, TrainingSet, alternate, plan, train
 
@@ -222,10 +223,11 @@ def test_paired_comparison(seed: int) -> None:
 
 @pytest.mark.parametrize("n_placebos", [0, 1, 2])
 @seeds
-def test_verdicts(seed: int, n_placebos: int) -> None:
+def test_verdicts(seed: int, n_placebos: int, monkeypatch: pytest.MonkeyPatch) -> None:
     by_hand = hand_built("04")
     rng = np.random.default_rng(seed)
     n_cells, n_splits, level = 1 + seed % 4, 6 + seed % 3, (0.05, 0.2)[seed % 2]
+    monkeypatch.setattr(comparing, "LEVEL", level)
     p_values = rng.uniform(size=1 + seed) ** 3
     np.testing.assert_allclose(by_hand.correct_by_holm(p_values), holm(p_values))
 
@@ -239,7 +241,7 @@ def test_verdicts(seed: int, n_placebos: int) -> None:
             [names, range(n_cells), range(n_splits)], names=["method", "n_labeled", "seed"]
         )
         trials = pd.Series(errors.ravel(), rows, name="mae").reset_index().assign(dataset="d")
-        expected = give_verdict(trials, "A", "B", names[2:], level)["verdict"].tolist()
+        expected = give_verdict(trials, "A", "B", names[2:])["verdict"].tolist()
         assert by_hand.verdicts_by_hand(errors[0], errors[1], list(errors[2:]), level) == expected
 
 
