@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from pandas.testing import assert_frame_equal
 
 from dmls2r_lite.data.preparing import MAX_CATEGORIES, describe_columns, make_preprocessor
-from dmls2r_lite.data.reading import read_table
+from dmls2r_lite.data.reading import read
 
 MESSY = """\
 sold;size;district;garden;heating;id;notes;empty;country;price
@@ -24,7 +24,7 @@ sold;size;district;garden;heating;id;notes;empty;country;price
 
 class TestDescription:
     def test_by_hand(self, write):
-        described = describe_columns(read_table(write(MESSY)))
+        described = describe_columns(read(write(MESSY)).table)
         assert described["treatment"].tolist() == [
             "days since 1970, missing: the median",
             "kept, missing: the median",

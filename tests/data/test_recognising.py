@@ -8,7 +8,7 @@ import pytest
 
 from dmls2r_lite.data.datasets import load_dataset
 from dmls2r_lite.data.numerals import look_like_codes
-from dmls2r_lite.data.reading import read, read_table
+from dmls2r_lite.data.reading import read
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ class TestNumbers:
         path = write("rooms;price\n1;950\n2;1,100\n3;1,250\n4;1,400\n5;\n6;\n")
         with pytest.raises(ValueError, match="column_types='price=number'"):
             load_dataset(path, target="price")
-        assert read_table(path, column_types="price=number")["price"].tolist()[:3] == [950, 1.1, 1.25]
+        assert read(path, column_types="price=number").table["price"].tolist()[:3] == [950, 1.1, 1.25]
 
     @pytest.mark.parametrize(
         "values", ["02090 10115", "007 8 12", "90071992547409931 1", "1.9 1.10 1.11 2.1 2.10", "2.9 2.10 3.1"]
@@ -175,7 +175,7 @@ class TestWords:
 
     @pytest.mark.parametrize("mark", ["", "NA", "NaN", "?", "-", ".", "null"])
     def test_marks_of_missing_values(self, write, mark):
-        table = read_table(write(f"a,b\n1.5,x\n{mark},y\n2.5,{mark}\n"))
+        table = read(write(f"a,b\n1.5,x\n{mark},y\n2.5,{mark}\n")).table
         assert table["a"].isna().tolist() == [False, True, False]
         assert table["b"].isna().tolist() == [False, False, True]
 
@@ -292,18 +292,18 @@ class TestKinds:
         assert reading.table["when"].dt.month.tolist() == [1, 3, 5]
         assert reading.table["code"].tolist() == [1.1, 1.2, 1.3]
         assert reading.table["t"].tolist() == ["1:10", "1:20", "1:30"]
-        assert read_table(path, column_types={"t": "time"})["t"][0] == pd.Timedelta("70min")
+        assert read(path, column_types={"t": "time"}).table["t"][0] == pd.Timedelta("70min")
 
     def test_kinds_of_files_with_types(self, tmp_path):
         path = tmp_path / "t.parquet"
         dates = ["2020-01-02", "2020-01-03", None]
         pd.DataFrame({"n": [1.0, 2.0, None], "d": dates, "b": [True, False, True]}).to_parquet(path)
-        table = read_table(path, column_types="n=text, d=date, b=number")
+        table = read(path, column_types="n=text, d=date, b=number").table
         assert table["n"].tolist()[:2] == ["1", "2"]
         assert table["d"][0] == pd.Timestamp(2020, 1, 2)
         assert table["b"].tolist() == [1, 0, 1]
         pd.DataFrame({"id": [2**53, 2**53 + 1, 1]}).to_parquet(path)
-        assert read_table(path)["id"].tolist() == ["9007199254740992", "9007199254740993", "1"]
+        assert read(path).table["id"].tolist() == ["9007199254740992", "9007199254740993", "1"]
 
     def test_names_with_commas_and_equals_signs(self, write):
         path = write('"a, b",c=d,y\n1,2,3\n4,5,6\n7,8,9\n')
