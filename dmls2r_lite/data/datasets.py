@@ -264,36 +264,28 @@ def _check_numbers(y: pd.Series, name: str) -> None:
 def tell_reading(reading: Reading) -> list[str]:
     """What was guessed of a file and could change numbers, in sentences."""
     guessed = reading.columns.loc[reading.columns["guessed"].astype(bool), "rule"]
-    return [*reading.assumed, *_gather(guessed.items())]
+    return [*reading.assumed, *_gather(guessed)]
 
 
 def same_types(reading: Reading, columns: Iterable[object]) -> dict[str, str]:
     """The `column_types` by which another file is read as this one was."""
-    types_ = {}
-    for name in map(str, columns):
-        kind, rule = map(str, reading.columns.loc[name, ["taken_for", "rule"]])
-        order = re.match("dates, ((day|month) first)", rule)
-        types_[name] = order[1] if order else {"truth": "category"}.get(kind, kind)
-    return types_
+    told = reading.columns.loc[list(map(str, columns))]
+    orders = told["rule"].str.extract("^dates, ((?:day|month) first)")[0]
+    kinds = orders.fillna(told["taken_for"].replace("truth", "category"))
+    return dict(zip(map(str, kinds.index), kinds, strict=True))
 
 
 def tell_columns(described: pd.DataFrame) -> list[str]:
     """What is done to columns that are not just kept, in sentences."""
-    told = []
-    for column, treatment, warning in zip(
-        described.index, described["treatment"], described["warning"], strict=True
-    ):
-        parts = [treatment] if re.search("left out|missing", treatment) else []
-        told.append((column, ", ".join([*parts, *filter(None, [warning])])))
-    return _gather((column, text) for column, text in told if text)
+    treatments = described["treatment"]
+    told = treatments.where(treatments.str.contains("left out|missing"), "") + ", " + described["warning"]
+    told = told.str.strip(", ")
+    return _gather(told[told != ""])
 
 
-def _gather(told: Iterable[tuple[object, str]]) -> list[str]:
+def _gather(told: pd.Series) -> list[str]:
     """The same sentence on many columns as one."""
-    columns: dict[str, list[object]] = {}
-    for column, text in told:
-        columns.setdefault(text, []).append(column)
-    return [f"{enumerate_names(names)}: {text}" for text, names in columns.items()]
+    return [f"{enumerate_names(same.index)}: {text}" for text, same in told.groupby(told, sort=False)]
 
 
 def _own_unit(target: str) -> str:

@@ -32,7 +32,7 @@ def unpack(path: Path) -> tuple[str, bytes]:
     ValueError
         If its name does not say that it is a table, or it is damaged, or larger than `MAX_BYTES`.
     """
-    if path.is_dir():
+    if os.path.isdir(path):
         raise IsADirectoryError(f"dataset must be a file, but {path} is a folder")
     if not os.path.isfile(path):  # nor a pipe, whose writer nobody wants to wait for
         raise FileNotFoundError(f"there is no file {path}")
