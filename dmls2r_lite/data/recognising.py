@@ -130,11 +130,10 @@ class Column:
                 f"column {self.name!r} must hold {said}s, as column_types says, "
                 f"got {wrong[0]!r} (row {self._row_of(wrong[0])})"
             )
-        of_time = [
-            kind
-            for kind in ("time", "date")
-            if kind == said or not said and all(map(_FORMS[kind], self.texts))
-        ]
+
+        def is_all(kind: str) -> bool:
+            return said == kind or (not said and all(map(_FORMS[kind], self.texts)))
+
         if said in ("category", "text"):
             self.kind, self.rule = said, "as column_types says"
         elif not self.texts:
@@ -147,8 +146,8 @@ class Column:
         elif not said and are_seasons(self.texts):
             self.kind, self.guessed = "text", True
             self.rule = f"texts: {self.texts[0]} is a season of two years (assumed: no month)"
-        elif of_time:
-            self.kind = of_time[0]
+        elif is_all("time") or is_all("date"):
+            self.kind = "time" if is_all("time") else "date"
             self._find_times()
         elif said or (is_number(self.texts[0]) and all(map(fitting, self.shapes))):
             self._find_numbers()
