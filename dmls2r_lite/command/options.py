@@ -128,15 +128,15 @@ def read_alike(path: Path, kinds: Mapping[str, str], missing_values: str, other:
     ----------
     path : Path
     kinds : mapping of str to str
-        What each column holds, see `read_table`. Further columns of the file are left out.
+        What each column holds, see `read`. Further columns of the file are left out.
     missing_values : str
     other : str
         What to call the other one.
     """
     from ..data.noticing import enumerate_names
-    from ..data.reading import read, read_cells
+    from ..data.reading import read, read_source
 
-    cells = read_cells(path)
+    cells = read_source(path).cells
     if missing := [name for name in kinds if name not in cells]:
         raise ValueError(f"{path} must have the columns of {other}, but lacks {enumerate_names(missing)}")
     if len(cells) == 0:

@@ -119,7 +119,7 @@ class StoredModel(_Checked):
     versions : dict
         Of what it was made with.
     column_types : dict
-        How columns of a file are to be read, see `read_table`.
+        How columns of a file are to be read, see `data.reading.read`.
     missing_values : str
         What stands for a missing value there, see `load_dataset`.
     """

@@ -16,7 +16,7 @@ from notebook_runs import (
 )
 from numpy.testing import assert_allclose
 
-from dmls2r_lite.data.reading import read_table
+from dmls2r_lite.data.reading import read
 from dmls2r_lite.practice.storing import load_model
 
 N_ROWS, N_EMPTY = 120, 90
@@ -95,7 +95,7 @@ def test_what_is_taken_home(messy, finished):
     assert to_label["line"].nunique() == len(to_label) == 10
     stored = load_model(folder / "model.dmls2r")
     assert stored.card.n_labeled == is_labeled.sum()
-    features = read_table(messy, ["price"])[~is_labeled]
+    features = read(messy, ["price"]).table[~is_labeled]
     assert_allclose(stored.predict(features), estimate[~is_labeled])
     assert_allclose(stored.predict_interval(features), interval[~is_labeled])
 
@@ -119,7 +119,7 @@ def test_nothing_is_lost_by_another_run(messy, finished, tmp_path):
     run_notebooks([REPORT], [str(messy), *OWN, "-p", "method", "extra trees"], output_dir)
     check_own(REPORT, output_dir)
     pd.testing.assert_frame_equal(pd.read_csv(folder / "predictions.earlier-1.csv"), predictions)
-    features = read_table(messy, ["price"])[(is_empty := predictions["price"].isna())]
+    features = read(messy, ["price"]).table[(is_empty := predictions["price"].isna())]
     earlier = load_model(folder / "model.earlier-1.dmls2r")
     assert_allclose(earlier.predict(features), predictions.loc[is_empty, "predicted price"])
 
