@@ -5,6 +5,7 @@ import importlib
 import itertools
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -20,9 +21,8 @@ import yaml
 
 from dmls2r_lite.command.pages import key_figure
 from dmls2r_lite.data import load_dataset
-from dmls2r_lite.rivals.plain import plain_models
 from dmls2r_lite.study.benchmark import AS_PUBLISHED, paper_methods, read_trials, shipped_trials
-from dmls2r_lite.study.reproduction import count_claims, judge_benchmark, paper_tables
+from dmls2r_lite.study.reproduction import judge_benchmark, paper_tables
 from dmls2r_lite.study.trials import run_trials
 
 ROOT = Path(__file__).parents[1]
@@ -82,10 +82,9 @@ def test_citation_is_of_the_installed_version_and_of_the_paper():
     readme = (ROOT / "README.md").read_text()
     assert metadata.version("dmls2r-lite") == PROJECT["version"] == citation["version"]
     assert citation["license"] == PROJECT["license"]
-    required = {"cff-version": "1.2.0", "type": "software", "authors": [{"name": "The dmls2r-lite authors"}]}
-    assert required.items() <= citation.items()
+    assert (citation["cff-version"], citation["type"]) == ("1.2.0", "software")
+    assert citation["authors"] == [{"name": "The dmls2r-lite authors"}]
     assert citation["title"].startswith(PROJECT["name"])
-    assert citation["message"]
     paper = citation["preferred-citation"]
     assert paper["type"] == "conference-paper"
     entry = dict(re.findall(r"^  (\w+) += {(.+)},?$", readme, flags=re.M))
@@ -119,10 +118,9 @@ def test_makefile_refuses_an_old_python(tmp_path):
     old = tmp_path / "python3"
     old.write_text("#!/bin/sh\nexit 1\n")  # what the check of the version does on an old one
     old.chmod(0o755)
-    for name in ("Makefile", "pyproject.toml"):
-        (tmp_path / name).write_text((ROOT / name).read_text())
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "constraints.txt").touch()
+    for name in ("Makefile", "pyproject.toml", "tests/constraints.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
     made = subprocess.run(["make", f"PYTHON={old}", "run"], cwd=tmp_path, capture_output=True, text=True)
     assert made.returncode != 0
     assert "Python 3.11 or newer" in made.stdout
@@ -221,30 +219,24 @@ def test_numbers_in_texts_are_those_of_the_shipped_trials(name):
 
 def test_rows_by_hand():
     """What the rows are made of, computed another way."""
-    trials = shipped_trials()
-    paper = paper_tables().query("method == 'DML-S2R'").drop_duplicates(["dataset", "n_labeled"])
-    paper = paper.set_index(["dataset", "n_labeled"])["mae"]
+    paper = paper_tables().query("method == 'DML-S2R'").groupby(["dataset", "n_labeled"])["mae"].first()
     text = (ROOT / "docs" / "results.md").read_text()
     in_text = {
         "boston": ("Boston Housing [1000 USD]", "boston"),
         "superconductivity": ("Superconductivity [K]", "superconductivity"),
         AS_PUBLISHED: ("Air Quality as published [µg/m³]", "air_quality"),
-        "air_quality": ("Air Quality [µg/m³]", None),
+        "air_quality": ("Air Quality [µg/m³]", "not there"),
     }
-    verdicts = judge_benchmark(trials, "DML-S2R", "step 1")["verdict"]
-    for dataset, (name, in_paper) in in_text.items():
-        for n in (10, 20, 50):
-            rows = trials[(trials["dataset"] == dataset) & (trials["n_labeled"] == n)]
-            step_1, both = (rows.loc[rows["method"] == arm, "mae"].mean() for arm in ("step 1", "DML-S2R"))
-            printed = paper[(in_paper, n)] if in_paper else "–"
-            row = f"| {name} | {n} | {step_1:.2f} | {both:.2f} | {verdicts[(dataset, n)]} | {printed} |"
-            assert row in text
-    holds = count_claims(trials).set_index("claim")["holds"]
+    means = shipped_trials().pivot_table("mae", ["dataset", "n_labeled"], "method")
+    verdicts = judge_benchmark(shipped_trials(), "DML-S2R", "step 1")["verdict"]
+    for dataset, n in itertools.product(in_text, (10, 20, 50)):
+        name, in_paper = in_text[dataset]
+        step_1, both = means.loc[(dataset, n), ["step 1", "DML-S2R"]]
+        printed = paper.get((in_paper, n), "–")
+        row = f"| {name} | {n} | {step_1:.2f} | {both:.2f} | {verdicts[(dataset, n)]} | {printed} |"
+        assert row in text
     listed = [claim for claims in readme_rows.CLAIMS.values() for claim in claims]
     assert len(listed) == len(set(listed)) == 18
-    for words, claims in readme_rows.CLAIMS.items():
-        assert f"| {words} | {', '.join(str(holds[claim]) for claim in claims)} of 9 |" in text
-    assert len(plain_models()) == 13
 
 
 def test_shipped_trials_can_be_computed_again():

@@ -144,7 +144,7 @@ def mining_explorer(
             for rows, (name, *_) in zip(mined, sides, strict=True):
                 color, marker = look(name).values()
                 style = {"marker": marker, "s": 90, "edgecolors": color, "linewidths": 2.5}
-                ax.scatter(*points[n + rows].T, c=y_unlabeled[rows], norm=norm, **style)
+                ax.scatter(*points[n + rows].T, c=y_unlabeled[rows], cmap=drawn.cmap, norm=norm, **style)
             ax.scatter(*points[chosen], marker="*", s=300, color="white", edgecolors="black")
             ax.set(title=title, xticks=[], yticks=[])
         figure.colorbar(drawn, ax=ax, label=f"target [{unit}]")
