@@ -84,12 +84,25 @@ class Explorer:
         if not _has_reader() or find_spec("anywidget") is None:
             print(INSTEAD)
             return
-        form = _make_form()
-        form.controls = [
-            {"name": name, "menu": name in self.menus, "values": list(map(str, values))}
-            for name, values in self.controls.items()
-        ]
-        form.places = {name: values.index(self.start[name]) for name, values in self.controls.items()}
+        import anywidget
+        import traitlets
+
+        # ipywidgets has menus too, but JupyterLab takes their arrow keys, and its sliders have no name for
+        # those who hear a page.
+        class Form(anywidget.AnyWidget):
+            _esm, _css = Path(__file__).with_suffix(".js"), Path(__file__).with_suffix(".css")
+            controls = traitlets.List(traitlets.Dict()).tag(sync=True)  # name, whether a menu, values
+            places = traitlets.Dict().tag(sync=True)  # by name: which of its values is chosen
+            picture = traitlets.Unicode().tag(sync=True)  # as address
+            sentence = traitlets.Unicode().tag(sync=True)
+
+        form = Form(
+            controls=[
+                {"name": name, "menu": name in self.menus, "values": list(map(str, values))}
+                for name, values in self.controls.items()
+            ],
+            places={name: values.index(self.start[name]) for name, values in self.controls.items()},
+        )
 
         def redraw(_: Any = None) -> None:
             chosen = {name: self.controls[name][place] for name, place in form.places.items()}
@@ -109,22 +122,3 @@ def _has_reader() -> bool:
     shell = get_ipython()
     in_code = shell is not None and "__vsc_ipynb_file__" in shell.user_ns
     return "JPY_SESSION_NAME" in os.environ or "google.colab" in sys.modules or in_code
-
-
-def _make_form() -> Any:
-    """An empty form with a picture below it.
-
-    ipywidgets has menus too, but JupyterLab takes their arrow keys, and its sliders have no name for those
-    who hear a page.
-    """
-    import anywidget
-    import traitlets
-
-    class Controls(anywidget.AnyWidget):
-        _esm, _css = Path(__file__).with_suffix(".js"), Path(__file__).with_suffix(".css")
-        controls = traitlets.List(traitlets.Dict()).tag(sync=True)  # of each its name, its kind, its values
-        places = traitlets.Dict().tag(sync=True)  # by name: which of its values is chosen
-        picture = traitlets.Unicode().tag(sync=True)  # as address
-        sentence = traitlets.Unicode().tag(sync=True)
-
-    return Controls()
