@@ -74,7 +74,9 @@ class PageRenderer(IPythonRenderer):
         return _finish(f"<table>{text}</table>", "Table")
 
 
-_markdown = MarkdownWithMath(PageRenderer(allow_harmful_protocols=False, exclude_anchor_links=True))
+_markdown = MarkdownWithMath(
+    PageRenderer(escape=False, allow_harmful_protocols=False, exclude_anchor_links=True)
+)
 
 
 def markdown_to_html(text: str) -> str:

@@ -228,7 +228,7 @@ def mark_missing(reading: Reading, missing_values: str, must_occur: bool = False
     ValueError
         If one is not.
     """
-    table = reading.table
+    table = reading.table.copy()  # which a caller may change
     for value in filter(None, map(str.strip, missing_values.split(","))):
         number = float(pd.to_numeric(value, errors="coerce"))
         date = pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")

@@ -30,8 +30,8 @@ class Reading(Source):
     Attributes
     ----------
     table : pandas.DataFrame of shape (n_rows, n_columns)
-        Its columns are float, bool, datetime64, timedelta64 or text; its index counts the rows of the file
-        from 0.
+        Its columns are float, bool, datetime64, timedelta64 or text; its index counts the file's rows, the
+        first being 0.
     columns : pandas.DataFrame of shape (n_columns, 5)
         A row per column of the table: `taken_for` (number, category, text, truth, date or time), `rule`
         (how it was understood), `written` (its first values as in the file), `read` (the same as

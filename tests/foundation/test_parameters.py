@@ -37,6 +37,8 @@ GOOD = {
     "max_rounds": [0, 3],
     "temperature": [-0.5, 0, 1e6],
     "p": [(1, 2), [2.0, 5.5]],
+    "target": ["", "y"],
+    "output_dir": ["", "results", "/nowhere/yet"],
 }
 BAD = {
     "n_labeled": [1, 0, -1, 2.0, "2", None, True, np.nan],
@@ -54,6 +56,8 @@ BAD = {
     "temperature": [np.inf, np.nan, "10", None],
     "margin": [0, -1, np.nan, np.inf, "1"],
     "p": [(2,), (0.5, 2), 2, "25", (1, np.nan)],
+    "target": [None, 3, ["y"]],
+    "output_dir": [None, __file__],
 }
 
 
@@ -99,7 +103,7 @@ def test_not_above():
 
 
 def test_names_without_a_rule_are_left_alone():
-    check_rules({"dataset": object()})
+    check_rules({"no_parameter": object()})
 
 
 def test_names_of_schedules_are_those_there_are():
