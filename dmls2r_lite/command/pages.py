@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import posixpath
 import re
 import shlex
@@ -22,6 +21,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from ..teaching.notebook import RESULTS_MIME, write_number
+from .keeping import UNMARKED, read_record
 from .options import align
 from .rendering import markdown_to_html, markdown_to_text, table_to_html
 
@@ -32,7 +32,6 @@ FILES = {  # that notebook 05 writes
     "model.dmls2r": "the model, for dmls2r predict",
 }
 VERDICT = "04"  # the notebook that says whether unlabeled data helped
-GENERATOR = '<meta name="generator" content="dmls2r-lite">'
 NO_CAPTION = "No description has been provided for this image"  # nbconvert's
 LINK = re.compile(r'<a data-page="([^"]*)"(?: href="[^"]*")?')
 
@@ -186,21 +185,6 @@ def text_to_html(path: Path, name: str) -> str:
     return to_html(nbformat.v4.new_notebook(cells=[cell]), name)
 
 
-def read_record(path: Path) -> dict[str, Any] | None:
-    """A results.json, or None if there is none that `dmls2r run` has written."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        fits = all("fingerprint" in entry for entry in record["notebooks"].values())
-        return record if fits else None
-    except (OSError, ValueError, AttributeError, KeyError, TypeError):
-        return None
-
-
-def is_ours(path: Path) -> bool:
-    """Whether a file is a page that was made here."""
-    return path.is_file() and GENERATOR in path.read_text("utf-8", errors="replace")
-
-
 def make_index(output_dir: Path) -> str:
     """One page, without scripts or other files, about all datasets that have a results.json in a folder."""
     runs = []
@@ -231,7 +215,7 @@ def _read_if_there(path: Path) -> nbformat.NotebookNode:
 
 
 ENVIRONMENT = Environment(loader=PackageLoader(__package__), autoescape=True, trim_blocks=True)
-ENVIRONMENT.globals["generator"] = GENERATOR
+ENVIRONMENT.globals["generator"] = UNMARKED
 ENVIRONMENT.filters |= {
     "markdown": markdown_to_html,
     "table": table_to_html,

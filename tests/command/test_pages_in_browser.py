@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from notebook_runs import PATHS
 
 from dmls2r_lite.command import cli
+from dmls2r_lite.command.keeping import UNMARKED, put
 from dmls2r_lite.command.pages import collect_results, link_pages, make_index, to_html
 from dmls2r_lite.command.tables import tables_to_html
 from dmls2r_lite.study.benchmark import shipped_trials
@@ -63,8 +64,8 @@ def course(tmp_path_factory):
         entry = {"status": "ok", "path": path.name, "html": f"{path.stem}.html", "seconds": 1.0, "given": {}}
         entries[path.stem] = {**entry, "parameters": {}, "fingerprint": "", "results": collect_results(nb)}
     record = {"dataset": "boston", "source": "boston", "target": "MEDV [1000 USD]", "complete": True}
-    record = {**record, "versions": {}, "notebooks": entries}
-    (folder / "results.json").write_text(json.dumps(record))
+    record = {**record, "versions": {}, "notebooks": entries, "written_by": UNMARKED}
+    put(folder / "results.json", json.dumps(record))
     for name, page in link_pages(folder, record, PATHS[0].parent).items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(page)

@@ -7,7 +7,7 @@ import re
 import shutil
 import signal
 import time
-from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -25,33 +25,22 @@ from fake_notebooks import (
 )
 from nbformat.v4 import new_markdown_cell
 
-from dmls2r_lite.command import runner
-
 
 @pytest.fixture
 def output(tmp_path):
     return tmp_path / "runs" / "toy"
 
 
-class Executed:
-    """In the place of kernels: notebooks come out at once, as they went in, after `first` was called."""
-
-    def __init__(self):
-        self.names = []
-        self.first = lambda: None
-
-    def __call__(self, path, unfinished, injected, **_):
-        self.names.append(Path(path).stem)
-        self.first()
-        nb = nbformat.read(path.format(), as_version=4)
-        nbformat.write(nb, unfinished.format())
-        return nb
-
-
 @pytest.fixture
 def executed(monkeypatch):
-    executed = Executed()
-    monkeypatch.setattr(runner, "execute_notebook", executed)
+    """In the place of kernels: notebooks stay as they are, after `executed.first` was called."""
+    executed = SimpleNamespace(names=[], first=lambda: None)
+
+    def execute(client, **_):
+        executed.names.append(client.resources["metadata"]["name"])
+        executed.first()
+
+    monkeypatch.setattr("nbclient.NotebookClient.execute", execute)
     return executed
 
 
@@ -209,31 +198,31 @@ def test_a_run_that_was_stopped_goes_on(notebooks, output):
         f"import os, pathlib, time\npathlib.Path({str(started)!r}).write_text(str(os.getpid()))\n"
         f"while not pathlib.Path({str(go)!r}).exists():\n    time.sleep(0.1)"
     )
-    write_notebook(notebooks / "00_a.ipynb", with_results("1"))
-    write_notebook(notebooks / "01_b.ipynb", waits)
+    write_notebook(notebooks / "00_a.ipynb", waits)
+    write_notebook(notebooks / "01_b.ipynb", with_results("1"))  # begins first
     for sent in (signal.SIGINT, signal.SIGKILL):
         process = start(notebooks, "toy")
         wait_for(started, process)
-        wait_for(output / "results.json", process, "00_a")  # which may end later than the other begins
+        wait_for(output / "results.json", process, "01_b")  # which may end later than the other begins
         process.send_signal(sent)
         _, stderr = process.communicate(timeout=50)
         check_ended(int(started.read_text()))
         started.unlink()
         assert read_record(output)["complete"] is False
-        assert statuses(output) == {"00_a": "ok"}
+        assert statuses(output) == {"01_b": "ok"}
         assert not list(output.glob("*partial*"))  # no failure: it was not its fault
         if sent == signal.SIGINT:
             assert process.returncode == 130
             assert stderr.splitlines()[-1] == "Interrupted: the same command does the rest."
             assert "Traceback" not in stderr
-    before = (output / "00_a.ipynb").read_bytes()
+    before = (output / "01_b.ipynb").read_bytes()
     go.touch()
     result = run(notebooks, "toy")
     assert result.exit_code == 0
     first, number, second = result.stderr.splitlines()
-    assert (first, number) == ("toy  00_a ... done before", "notebooks to run: 1, 1 at a time")
-    assert re.fullmatch(r"toy  01_b \.\.\. \d+\.\d s", second)
-    assert (output / "00_a.ipynb").read_bytes() == before
+    assert (first, number) == ("toy  01_b ... done before", "notebooks to run: 1, 1 at a time")
+    assert re.fullmatch(r"toy  00_a \.\.\. \d+\.\d s", second)
+    assert (output / "01_b.ipynb").read_bytes() == before
     assert read_record(output)["complete"] is True
     assert statuses(output) == {"00_a": "ok", "01_b": "ok"}
     assert not list(output.glob(".unfinished*"))
@@ -287,7 +276,7 @@ def test_edited_notebooks_are_kept(notebooks, output, executed):
     path = output / "00_a.ipynb"
     for number in (1, 2):
         assert "edited" not in run(notebooks, "toy").stderr
-        path.write_text(json.dumps(json.loads(path.read_text())))  # saving without a change is no edit
+        nbformat.write(nbformat.read(path, as_version=4), path)  # saving without a change is no edit
         assert "edited" not in run(notebooks, "toy").stderr
         edited = path.read_text().replace("print(n_labeled)", f"print(n_labeled + {number})")
         path.write_text(edited)
