@@ -44,10 +44,9 @@ def is_ours(path: Path) -> bool:
     return bool(MARK.search(text)) and _mark(text) == text
 
 
-def read_record(path: Path) -> dict[str, Any] | None:
-    """What `put` has written into a results.json; None if there is nothing of it, or it was changed."""
-    record: dict[str, Any] | None = json.loads(path.read_text("utf-8")) if is_ours(path) else None
-    return record
+def read_record(path: Path) -> dict[str, Any]:
+    """What `put` has written into a results.json; nothing if there is none, or it was changed."""
+    return dict(json.loads(path.read_text("utf-8"))) if is_ours(path) else {}
 
 
 def _mark(text: str) -> str:

@@ -102,10 +102,9 @@ def find_notebooks(folder: Path | None = None, only: Iterable[str] = ()) -> list
     if not found:
         places = " or ".join(map(str, candidates))
         raise ValueError(f"no notebook named like 00_name.ipynb in {places}; see --notebooks-dir")
-    names = {name: path.stem for path in found for name in (path.stem[:2], path.stem[3:], path.stem)}
-    numbers = [number.zfill(2) if number else "(empty)" for number in only]
-    check_names("notebook", numbers, names, [path.stem for path in found])
-    return [path for path in found if not numbers or path.stem in {names[number] for number in numbers}]
+    numbered, wanted = {path.stem[:2]: path for path in found}, [number.zfill(2) for number in only]
+    check_names("notebook", wanted, numbered, [path.stem for path in found])
+    return [path for number, path in numbered.items() if not wanted or number in wanted]
 
 
 def read_parameters(path: Path) -> dict[str, Parameter]:

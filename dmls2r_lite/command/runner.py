@@ -8,6 +8,8 @@ import time
 from collections.abc import Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from subprocess import DEVNULL
 from typing import Any
@@ -45,9 +47,7 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
     bool
         Whether all notebooks ran to their end.
     """
-    of_folder: dict[Path, list[Job]] = {}
-    for job in jobs:
-        of_folder.setdefault(job.folder, []).append(job)
+    of_folder = {folder: list(its_jobs) for folder, its_jobs in groupby(jobs, attrgetter("folder"))}
     with ExitStack() as stack:
         for folder in of_folder:
             folder.mkdir(parents=True, exist_ok=True)
@@ -164,7 +164,10 @@ def _execute(client: NotebookClient, environment: dict[str, str]) -> tuple[float
         error = ""
         try:
             # Outputs come as messages; what would reach the terminal is the noise of a kernel being ended.
-            client.execute(env=environment, stderr=DEVNULL)
+            with client.setup_kernel(env=environment, stderr=DEVNULL):
+                for index, cell in enumerate(client.nb.cells):
+                    client.execute_cell(cell, index, execution_count=client.code_cells_executed + 1)
+                client.set_widgets_metadata()
         except (CellControlSignal, RuntimeError) as failure:  # in a cell, or of the kernel
             name, value = (
                 getattr(failure, "ename", type(failure).__name__),
