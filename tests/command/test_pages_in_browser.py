@@ -1,16 +1,11 @@
 """Pages as a reader sees them: offline, in light and dark, on a phone. Screenshots go to results/browser/."""
 
-import json
-import shutil
-
-import nbformat
 import pytest
 from browsers import SEEN, follow_links, open_browser, violations
 from bs4 import BeautifulSoup
+from fake_notebooks import run, without_kernels
 from notebook_runs import PATHS
 
-from dmls2r_lite.command.keeping import UNMARKED, put
-from dmls2r_lite.command.pages import collect_results, link_pages, make_index, to_html
 from dmls2r_lite.command.tables import tables_to_html
 from dmls2r_lite.study.benchmark import shipped_trials
 
@@ -49,25 +44,13 @@ def look(browser):
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
     """The pages of a run whose notebooks have the outputs that are committed."""
-    folder = tmp_path_factory.mktemp("runs") / "boston"
-    folder.mkdir()
-    entries = {}
-    for path in PATHS:
-        nb = nbformat.read(path, as_version=4)
-        shutil.copy(path, folder)
-        page = to_html(nb, path.stem, [path.stem for path in PATHS], "On boston.")
-        (folder / f"{path.stem}.html").write_text(page)
-        entry = {"status": "ok", "path": path.name, "html": f"{path.stem}.html", "seconds": 1.0, "given": {}}
-        entries[path.stem] = {**entry, "parameters": {}, "fingerprint": "", "results": collect_results(nb)}
-    record = {"dataset": "boston", "source": "boston", "target": "MEDV [1000 USD]", "complete": True}
-    record = {**record, "versions": {}, "notebooks": entries, "written_by": UNMARKED}
-    put(folder / "results.json", json.dumps(record))
-    for name, page in link_pages(folder, record, PATHS[0].parent).items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(page)
-    (folder.parent / "index.html").write_text(make_index(folder.parent))
-    (folder.parent / "tables.html").write_text(tables_to_html(shipped_trials()))
-    return folder.parent
+    output = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        without_kernels(patch)
+        result = run(PATHS[0].parent, "boston", output=output)
+    assert result.exit_code == 0, result.output
+    (output / "tables.html").write_text(tables_to_html(shipped_trials()))
+    return output
 
 
 def test_no_link_within_is_dead(course):

@@ -5,7 +5,6 @@ import re
 import shutil
 import signal
 import time
-from contextlib import contextmanager
 from types import SimpleNamespace
 
 import nbformat
@@ -20,6 +19,7 @@ from fake_notebooks import (
     start,
     tagged,
     with_results,
+    without_kernels,
     write_notebook,
 )
 from nbformat.v4 import new_markdown_cell
@@ -32,17 +32,14 @@ def output(tmp_path):
 
 @pytest.fixture
 def executed(monkeypatch):
-    """In the place of kernels: notebooks stay as they are, after `executed.first` was called."""
+    """Names of notebooks, in place of kernels that run them; `executed.first` is called before each."""
     executed = SimpleNamespace(names=[], first=lambda: None)
 
-    @contextmanager
-    def setup_kernel(client, **_):
+    def before(client):
         executed.names.append(client.resources["metadata"]["name"])
         executed.first()
-        yield
 
-    monkeypatch.setattr("nbclient.NotebookClient.setup_kernel", setup_kernel)
-    monkeypatch.setattr("nbclient.NotebookClient.execute_cell", lambda *_, **__: None)
+    without_kernels(monkeypatch, before)
     return executed
 
 
