@@ -45,8 +45,8 @@ def datasets(context: click.Context) -> None:
     absent = [name for name in uci.FILES if uci.find(name) is None]
     rows = [("name", "rows", "columns", "target", "here")]
     for name, known in DATASETS.items():
-        target, here = f"{known.target} [{known.unit}]", "no" if name in absent else "yes"
-        rows.append((name, str(known.n_rows), str(known.n_features), target, here))
+        size = str(known.n_rows), str(known.n_features)
+        rows.append((name, *size, f"{known.target} [{known.unit}]", "no" if name in absent else "yes"))
     heading, *lines = align(rows)
     width = shutil.get_terminal_size().columns
     click.echo(heading)
