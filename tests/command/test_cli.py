@@ -97,9 +97,7 @@ def test_datasets_are_listed_within_the_width_of_the_terminal():
     ids=lambda value: " ".join(value)[:40] if value and value[0] else "",
 )
 def test_mistakes_are_one_clear_error_and_nothing_runs(notebooks, monkeypatch, arguments, expected):
-    monkeypatch.setattr(
-        "nbclient.NotebookClient.setup_kernel", lambda *_, **__: pytest.fail("a notebook was run")
-    )
+    without_kernels(monkeypatch, lambda client: pytest.fail("a notebook was run"))
     monkeypatch.chdir(notebooks.parent)
     (notebooks.parent / "file").touch()
     more = ["k: int = 5  # neighbours", "boundary: float = 1.2", "margin: float = 0.4", 'drop_columns = ""']
