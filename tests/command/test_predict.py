@@ -55,7 +55,7 @@ def save(table, folder):
 
 
 def predict(*arguments):
-    return CliRunner().invoke(main, ["predict", *map(str, arguments)])
+    return CliRunner().invoke(main, ["predict", *arguments])
 
 
 def run(model, table, *arguments, name="new.csv", **options):
@@ -133,10 +133,7 @@ def test_gaps_new_categories_and_empty_rows(save, table):
         ({"day": 1.5}, "column 'day' must hold dates, as in the training, got '1.5' (row 1)"),
         ({"hour": "2024-01-01"}, "column 'hour' must hold times, as in the training, got '2024-01-01'"),
         ({"low": 1}, "new.csv has a column named low already: rename it"),
-        (
-            dict.fromkeys(["size", "day", "code", "hour", "is_new"], np.nan),
-            "no row has a value in any column",
-        ),
+        (dict.fromkeys(FEATURES, np.nan), "no row has a value in any column"),
         ({}, "new.csv must hold a row below the line of names, got none"),
     ],
 )
