@@ -46,7 +46,7 @@ ESTIMATORS = {
     "MLP": MLPRegressor(**QUICK),
     "pairs": PairwiseDifferenceRegressor(Ridge()),
     "trees on pairs": PairwiseDifferenceRegressor(ExtraTrees(10, random_state=0)),
-    "average": AveragedRegressor([LinearRegression(), Ridge()], random_state=0),
+    "average": AveragedRegressor({"line": LinearRegression(), "ridge": Ridge()}, random_state=0),
     "intervals": ConformalRegressor(Ridge(), random_state=0),
     "intervals of DML-S2R": ConformalRegressor(DMLS2RRegressor(**{**QUICK, "k": 2}), random_state=0),
 }
@@ -343,7 +343,7 @@ TRAINED = {"n_epochs": 5, "max_steps_per_epoch": 10, "learning_rate": 0.01}
         MSSRRegressor(**TRAINED),
         MLPRegressor(**TRAINED),
         PairwiseDifferenceRegressor(LinearRegression()),
-        AveragedRegressor([LinearRegression(), Ridge()]),
+        AveragedRegressor({"line": LinearRegression(), "ridge": Ridge()}),
         ConformalRegressor(LinearRegression()),
         ConformalRegressor(ExtraTreesRegressor(2), normalizer="spread", random_state=0),
     ],

@@ -1,6 +1,5 @@
 """Intervals: the bounds of CV+ and the normalizers by loops, their coverage, what they take and refuse."""
 
-import doctest
 import re
 
 import numpy as np
@@ -21,7 +20,6 @@ from small_tables import NEW, QUICK, Lost, SemiSupervisedSpy, Spy, labeled_rows,
 from dmls2r_lite.data.preparing import make_preprocessor
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.foundation.parameters import ParameterError
-from dmls2r_lite.practice import intervals
 from dmls2r_lite.practice.averaging import AveragedRegressor
 from dmls2r_lite.practice.intervals import (
     ConformalRegressor,
@@ -118,8 +116,11 @@ class TestBounds:
         model = ConformalRegressor(networks(n_networks=2), 3, normalizer, random_state=0).fit(X, y)
         whole = model.predict_interval(NEW)
         for max_values in (14 * 7, 1):
-            monkeypatch.setattr(intervals, "MAX_VALUES", max_values)
+            monkeypatch.setattr("dmls2r_lite.practice.intervals.MAX_VALUES", max_values)
             assert_allclose(model.predict_interval(NEW), whole, rtol=1e-12)
+
+
+MODELS = {"ridge": Ridge(), "2-NN": KNeighborsRegressor(2), "mean": DummyRegressor()}
 
 
 def networks(**more):
@@ -148,11 +149,7 @@ DIFFICULTIES = {
     "process": (GaussianProcessRegressor(RBF() + WhiteKernel(), normalize_y=True), "spread", naive_spread),
     "pairs": (PairwiseDifferenceRegressor(KNeighborsRegressor(2)), "spread", naive_spread),
     "networks": (networks(n_networks=3), "spread", naive_spread),
-    "average": (
-        AveragedRegressor([Ridge(), KNeighborsRegressor(2), DummyRegressor()], sharpness=0.05),
-        "spread",
-        naive_spread,
-    ),
+    "average": (AveragedRegressor(MODELS, sharpness=0.05), "spread", naive_spread),
     "metric": (networks(n_networks=2), "metric", distance_in_metric_space),
 }
 
@@ -226,7 +223,7 @@ class TestNormalizers:
         assert_allclose(found, distance_in_metric_space(one, NEW, X[known]))
 
 
-def share_held(estimator, draw, n, coverage=0.8, cv=5, n_tables=50):
+def share_held(estimator, draw, n, coverage=0.8, cv=5, n_tables=80):
     """The share of a hundred rows that intervals from n labels hold, over many tables."""
     rng, held = np.random.default_rng(0), []
     for _ in range(n_tables):
@@ -239,6 +236,19 @@ def share_held(estimator, draw, n, coverage=0.8, cv=5, n_tables=50):
 
 
 class TestCoverage:
+    def test_of_six_numbers_by_hand(self):
+        """Each is the new one once. Bounds are the widest; what 0, 1, 3, 7, 15 allow ends at 15."""
+        numbers, held = np.array([0.0, 1, 3, 7, 15, 31]), []
+        for new in range(6):
+            model = ConformalRegressor(DummyRegressor(strategy="median")).fit(
+                np.zeros((5, 1)), np.delete(numbers, new)
+            )
+            low, high = model.predict_interval([[0.0]], 0.8)[0]
+            held.append(low <= numbers[new] <= high)
+        assert held == [True] * 5 + [False]
+        assert high == 15
+
+    @pytest.mark.exhaustive
     @pytest.mark.parametrize(
         ("coverage", "n", "cv"), [(0.8, 20, 5), (0.9, 20, 5), (0.8, 10, 99), (0.6, 40, 4)]
     )
@@ -248,10 +258,11 @@ class TestCoverage:
             return X, X @ [1.0, -2.0, 0.5] + rng.normal(size=n_rows), None
 
         held = share_held(LinearRegression(), linear, n, coverage, cv)
-        # The standard error is about 0.014, so the band is 3 of them and more; the promise itself is wider.
-        assert coverage - 0.04 < held < coverage + 0.1
+        # The standard error is about 0.011, so the band is 4 of them and more; the promise itself is wider.
+        assert coverage - 0.04 < held < coverage + 0.09
         assert held > 1 - 2 * (1 - coverage)
 
+    @pytest.mark.exhaustive
     def test_wrong_model(self):
         """The promise does not depend on the model: the mean of all labels covers as much."""
 
@@ -259,7 +270,7 @@ class TestCoverage:
             X = rng.normal(size=(n_rows, 2))
             return X, 10 * X[:, 0] + rng.exponential(size=n_rows) ** 2, None
 
-        assert 0.75 < share_held(DummyRegressor(), skewed, 20) < 0.9
+        assert 0.76 < share_held(DummyRegressor(), skewed, 20) < 0.89
 
     @pytest.mark.parametrize("left_out", ["groups", "rows"])
     def test_of_new_groups(self, left_out):
@@ -331,7 +342,7 @@ class TestFit:
             (None, Ridge()),
             ("spread", ExtraTreesRegressor(5)),
             ("metric", networks()),
-            ("spread", AveragedRegressor([Ridge(), DummyRegressor()])),
+            ("spread", AveragedRegressor(MODELS)),
         ):
             estimator = make_pipeline(make_preprocessor(frame), last)
             model = ConformalRegressor(estimator, 3, normalizer, random_state=0).fit(frame, y)
@@ -350,12 +361,9 @@ class TestFit:
             assert_allclose(model.predict_interval(later), expected, rtol=1e-12)
 
     def test_copies_of_an_average_share_their_models(self):
-        model = ConformalRegressor(AveragedRegressor([Spy()]), random_state=0)
+        model = ConformalRegressor(AveragedRegressor({"spy": Spy()}), random_state=0)
         # all labels, 5 folds, 10 pairs of folds: in place of 6 times 6
         assert len(noted(Spy, lambda: model.fit(*table(0)))) == 16
-
-    def test_example(self):
-        assert doctest.testmod(intervals) == (0, 5)  # failures, lines tried
 
 
 REFUSED = [
