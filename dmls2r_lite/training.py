@@ -1,7 +1,7 @@
 """Alternate learning: one epoch of pairwise similarity modeling, one of triplet-based metric learning.
 
-A step is a small object that owns its options. It cuts an epoch into batches, and gives the loss of a batch,
-for which a gradient step is taken; `train` runs the steps in the order that a schedule gives.
+A step is a small object that owns its options. It cuts an epoch into batches and gives the loss of a batch;
+`train` takes gradient steps, epoch by epoch, in the order that a schedule gives.
 """
 
 from __future__ import annotations
@@ -194,9 +194,10 @@ def plan(
     known: dict[str, Step] = {"pairwise": pairwise, "metric": metric}
     if isinstance(metric, MetricStep):
         known["joint"] = JointStep(pairwise, metric)  # which no other step can be part of
-    names = list(schedule(n_epochs) or ())
+    given: Any = schedule(n_epochs)
+    names = list(given) if isinstance(given, Iterable) else []
     if not names or not all(isinstance(name, str) and name in known for name in names):
-        raise ValueError(f"schedule must give one or more of {', '.join(map(repr, known))}, got {names!r}")
+        raise ValueError(f"schedule must give one or more of {', '.join(map(repr, known))}, got {given!r}")
     return [known[name] for name in names]
 
 
@@ -211,10 +212,8 @@ def train(
         Without unlabeled samples epochs of step 2, and joint ones, are skipped.
     steps : iterable of Step
         One for each epoch, for example ``[PairwiseStep(), MetricStep()] * 30``. See `plan`.
-    seed : int, default=0
-        Of the order of pairs and of anchors.
-    learning_rate, optimizer_state, hooks
-        See `train_side_by_side`.
+    seed, learning_rate, optimizer_state, hooks
+        Of the order of pairs and of anchors; the others see `train_side_by_side`.
 
     Returns
     -------

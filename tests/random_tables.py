@@ -51,6 +51,8 @@ def make_column(
     """What is meant by n cells, and what is written in them."""
     if kind == "float":
         meant = rng.normal(scale=10.0 ** rng.integers(-3, 6), size=n).round(int(rng.integers(1, 9))).tolist()
+        if rng.random() < 0.2:
+            meant = (rng.normal(size=n) * 10.0 ** rng.integers(-300, 300, n)).tolist()
         return meant, [repr(value).replace(".", marks[0]) for value in meant]
     if kind in ("fixed", "whole", "huge", "small", "sentinel"):
         decimals = {"whole": 0, "huge": 2 * rng.integers(2), "small": 3}.get(kind, rng.integers(1, 5))

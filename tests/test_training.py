@@ -193,16 +193,6 @@ def test_step_1_alone_is_alternate_without_unlabeled_rows(state, data):
     assert history_alone["loss"].tolist() == pairwise["loss"].tolist()
 
 
-def test_seed_decides_the_order(data):
-    runs = []
-    for seed in (0, 0, 1):
-        network = make_network()
-        train(network, *data, n_epochs=1, pair_batch_size=8, seed=seed)
-        runs.append(weights(network))
-    assert same_bits(runs[0], runs[1])
-    assert not same_bits(runs[0], runs[2])
-
-
 def test_dropout_is_off_while_mining_and_on_while_learning(data):
     modes = []
 

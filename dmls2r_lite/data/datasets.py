@@ -146,10 +146,8 @@ def load_dataset(
         If a file is missing, may not be read or cannot be downloaded.
     """
     check_rules({"missing": missing})
-    known, how_to_read = (
-        DATASETS.get(str(name)),
-        {"column_types": column_types, "missing_values": missing_values},
-    )
+    known = DATASETS.get(str(name))
+    how_to_read = {"column_types": column_types, "missing_values": missing_values}
     if known is None and is_path(name):
         return _load_file(Path(name), drop_columns, target, how_to_read)
     if known is None:

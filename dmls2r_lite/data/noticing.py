@@ -140,14 +140,14 @@ def find_codes(column: pd.Series) -> dict[str, int]:
         gap = max(rest[0] - values[place], values[place] - rest[-1])
         alone = not is_date and values[place] < 0 <= rest[0] and counts.iloc[place] > 1 and len(rest) >= 10
         if len(rest) > 1 and (gap > rest[-1] - rest[0] or alone):
-            name = f"{counts.index[place]:%Y-%m-%d}" if is_date else f"{values[place]:.12g}"
+            name = counts.index[place].isoformat()[:10] if is_date else f"{values[place]:.12g}"
             found[name] = int(counts.iloc[place])
     return found
 
 
 def _looks_like_code(value: float | pd.Timestamp) -> bool:
     if isinstance(value, pd.Timestamp):
-        return f"{value:%Y-%m-%d}" in _DATE_CODES
+        return value.isoformat()[:10] in _DATE_CODES
     return value in _CODES or abs(value) >= 1e30 or bool(_NINES_OR_POWER.fullmatch(f"{value:.15g}"))
 
 

@@ -18,8 +18,7 @@ MISSING = frozenset(["", "?", "-", ".", "NA", "N/A", "n/a", "NaN", "nan", "-NaN"
 MISSING |= {"NULL", "null", "None", "<NA>", "#NA", "#N/A"}
 KINDS = ("number", "category", "text", "date", "time")
 ORDERS = ("day first", "month first")  # of dates: kinds too
-_Form = Callable[[str], object]
-_FORMS: dict[str, _Form] = {"number": is_number, "date": DATE.fullmatch, "time": TIME.fullmatch}
+_FORMS: Mapping[str, Callable] = {"number": is_number, "date": DATE.fullmatch, "time": TIME.fullmatch}
 _TRUTH = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 _NOT_KNOWN = re.compile(  # words that people write in place of a number
     r"n\.? ?[adb]\.?|k\.? ?a\.?|n/[ad]|nil|none|null|nan|missing|unknown|unbekannt|keine angabe|fehlt|"

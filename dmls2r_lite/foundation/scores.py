@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -138,8 +138,7 @@ def mine_by_chunks(
     k, mode
         As in `mine_positives_negatives`, and so is what is returned and raised.
     """
-    check_mining(k, m, mode)
-    best: list[tuple[Tensor, Tensor] | None] = [None, None]
+    best: list[list[Tensor]] = [[], []]  # sizes and columns of the positives so far, then of the negatives
     start = 0
     for chunk in chunks:
         check_mining(k, m, mode, chunk)
@@ -147,14 +146,11 @@ def mine_by_chunks(
         columns = torch.arange(start, start + chunk.shape[1], device=chunk.device).expand_as(size)
         start += chunk.shape[1]
         for side, kept in enumerate(best):
-            values, numbers = size, columns
-            if kept is not None:
-                values, numbers = torch.cat([kept[0], values], dim=1), torch.cat([kept[1], numbers], dim=1)
+            found = ([size], [columns]) if not kept else ([kept[0], size], [kept[1], columns])
+            values, numbers = (torch.cat(parts, dim=1) for parts in found)
             order = values.sort(dim=1, stable=True, descending=side == 1).indices[:, :k]
-            best[side] = values.gather(1, order), numbers.gather(1, order)
-    if start != m:
-        raise ValueError(f"chunks must have {m} columns in all, got {start}")
-    positives, negatives = (kept[1] for kept in best if kept is not None)
+            best[side] = [values.gather(1, order), numbers.gather(1, order)]
+    (_, positives), (_, negatives) = best
     return positives, negatives
 
 
@@ -183,19 +179,18 @@ def check_mining(k: int, m: int, mode: str, *values: Tensor) -> None:
         raise ValueError("estimated differences must be finite: has training diverged?")
 
 
-def check_mined(mined: object, n: int, m: int, k: int) -> tuple[Tensor, Tensor]:
+def check_mined(mined: Any, n: int, m: int, k: int) -> tuple[Tensor, Tensor]:
     """What a miner has returned, or ValueError if it is not two sets of k of m rows for each of n anchors."""
-    got = shown(mined)
     try:
-        positives, negatives = (torch.as_tensor(rows) for rows in mined)  # type: ignore[attr-defined]
+        positives, negatives = (torch.as_tensor(rows) for rows in mined)
         rows = torch.cat([positives, negatives], dim=1)
+        is_whole = not (rows.is_floating_point() or rows.is_complex() or rows.dtype == torch.bool)
+        if is_whole and positives.shape == negatives.shape == (n, k) and rows.min() >= 0 and rows.max() < m:
+            return positives.long(), negatives.long()
         got = f"{rows.dtype} of shapes {tuple(positives.shape)} and {tuple(negatives.shape)}"
-        if positives.shape == negatives.shape == (n, k) and rows.dtype in (torch.int32, torch.int64):
-            got += f" from {rows.min()} to {rows.max()}"
-            if rows.min() >= 0 and rows.max() < m:
-                return positives.long(), negatives.long()
+        got += f" from {rows.min()} to {rows.max()}" if rows.numel() else ""
     except (TypeError, ValueError, RuntimeError, IndexError):
-        pass
+        got = shown(mined)
     raise ValueError(
         f"miner must return two tensors of integers of shape ({n}, {k}), rows from 0 to {m - 1}, got {got}"
     )

@@ -24,6 +24,7 @@ from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import Execute, OverwriteCells
 from traitlets import Enum, Integer
+from traitlets.config import LoggingConfigurable
 
 _PACKAGE = Path(__file__).parents[1]
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store", "/etc/alternatives")
@@ -101,7 +102,7 @@ class ExecuteAll(Execute):
             before = _shut_in(course, handed_in, sockets, self.disk)
             self._kernel = _Kernel(before, connection_file=str(sockets / "kernel.json"), transport="ipc")
         else:
-            _warn(self.log)
+            _warn(self.parent)
             after.enter_context(_put_back(course, self.log))
             after.enter_context(_nothing_left())
             self._kernel = _Kernel([])
@@ -175,9 +176,9 @@ def _limit(memory: int, disk: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the kernel, not for bubblewrap
 
 
-@functools.cache
-def _warn(log: logging.Logger) -> None:
-    log.warning(
+@functools.cache  # once a run
+def _warn(exporter: LoggingConfigurable) -> None:
+    exporter.log.warning(
         "Without bubblewrap a submission may read, send and change whatever you may, such as the solutions, "
         "other submissions and your own files: only what it changes in this course is put back."
     )

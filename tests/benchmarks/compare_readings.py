@@ -35,7 +35,7 @@ def take_in(path: Path, table: Table) -> tuple[dict[str, Any], dict[str, Any]]:
     words: dict[str, Any] = {}
     try:
         reading = read(path, **table.options)
-    except (ValueError, OSError) as error:
+    except Exception as error:  # of whatever kind
         result["error"], words["error"] = type(error).__name__, str(error)
         return result, words
     frame, columns = reading.table, reading.columns
@@ -50,7 +50,7 @@ def take_in(path: Path, table: Table) -> tuple[dict[str, Any], dict[str, Any]]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             data = load_dataset(path, target=target, **table.options)
-    except (ValueError, OSError) as error:
+    except Exception as error:
         result["refused"], words["refused"] = type(error).__name__, str(error)
         return result, words
     described = data.columns

@@ -117,7 +117,7 @@ def test_rows_without_a_value_are_not_chosen():
     arguments = ["-p", "target", "y", "-p", "drop_columns", "id"]
     assert sorted(chosen(frame, 3, *arguments)) == [1, 2, 3]
     refused = choose("rows.csv", "-n", 4, *arguments, "--output", "4.csv")
-    assert "n must not exceed the number of rows with values but without a label, 3, got 4" in refused.output
+    assert "n must not exceed the number of rows without a label but with a value, 3, got 4" in refused.output
 
 
 def test_notices(frame):
@@ -149,7 +149,7 @@ TARGET = ("-p", "target")
     [
         ([*TARGET, "a"], "t.csv must have a row to choose, but a has a value in all 4"),
         (["-n", "3", *TARGET, "y"],
-         "n must not exceed the number of rows with values but without a label, 2, got 3"),
+         "n must not exceed the number of rows without a label, 2, got 3"),
         (["-n", "0"], "n must be an integer of 1 or more, got 0"),
         ([*TARGET, "z"], "target must name a column of t.csv (a, b, y), got 'z'"),
         ([*TARGET, "b"], "target must name a column of numbers, but b of t.csv holds x"),

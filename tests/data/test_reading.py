@@ -11,10 +11,6 @@ from datetime import date, datetime
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
-from numpy.testing import assert_array_equal
-from pandas.testing import assert_frame_equal
 
 from dmls2r_lite.data.datasets import load_dataset
 from dmls2r_lite.data.preparing import describe_columns, make_preprocessor
@@ -30,58 +26,6 @@ def zipped(**files):
         for name, content in files.items():
             archive.writestr(name, content)
     return buffer.getvalue()
-
-
-class TestRoundTrips:
-    frames = st.integers(3, 12).flatmap(
-        lambda n: st.fixed_dictionaries(
-            {
-                "a": st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=n, max_size=n),
-                "b c": st.lists(st.integers(-(2**53), 2**53), min_size=n, max_size=n),
-                "gaps": st.lists(st.none() | st.floats(-1e6, 1e6, width=32), min_size=n, max_size=n),
-                "date": st.lists(
-                    st.none() | st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1)),
-                    min_size=n,
-                    max_size=n,
-                ),
-            }
-        )
-    )
-
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-    @given(
-        columns=frames,
-        sep=st.sampled_from(",;\t|"),
-        decimal=st.sampled_from(".,"),
-        quoting=st.sampled_from([0, 1, 2]),
-        encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
-        line_end=st.sampled_from(["\n", "\r\n"]),
-    )
-    def test_numbers_and_dates(self, columns, sep, decimal, quoting, encoding, line_end, tmp_path):
-        frame = pd.DataFrame(columns).astype({"a": float, "b c": float, "gaps": float})
-        frame["date"] = pd.to_datetime(frame["date"])
-        text = frame.to_csv(index=False, sep=sep, decimal=decimal, quoting=quoting, lineterminator=line_end)
-        (tmp_path / "t.csv").write_bytes(text.encode(encoding))
-        try:
-            table = read_table(tmp_path / "t.csv")
-        except ValueError as error:
-            assume("may have a decimal mark or a thousands" not in str(error))  # 1,125 and the like
-            raise
-        table["date"] = pd.to_datetime(table["date"])  # a column without any date has no kind
-        assert_frame_equal(table, frame, check_dtype=False, check_exact=True)
-
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-    @given(
-        days=st.lists(st.dates(date(1900, 1, 1), date(2100, 1, 1)), min_size=3, max_size=9),
-        mark=st.sampled_from(".-/"),
-        clock=st.sampled_from(["", " %H:%M", " %H:%M:%S"]),
-    )
-    def test_dates_with_the_day_first(self, days, mark, clock, tmp_path):
-        dates = pd.Series(pd.to_datetime(days)) + pd.Timedelta("13h")
-        written = dates.dt.strftime(f"%d{mark}%m{mark}%Y{clock}")
-        pd.DataFrame({"when": written, "y": range(len(days))}).to_csv(tmp_path / "t.csv", index=False)
-        expected = dates if clock else dates - pd.Timedelta("13h")
-        assert_array_equal(read_table(tmp_path / "t.csv")["when"], expected)
 
 
 class TestDialects:

