@@ -145,11 +145,10 @@ class TestFitWithout:
         X, y = (pd.DataFrame(part).squeeze() for part in table(3))
         average = AveragedRegressor({"trees": ExtraTreesRegressor(3), "networks": DMLS2RRegressor(**QUICK)})
         folds = in_folds(y, (5, 5, 4))
-        one, again, other = (average.fit_without(X, y, folds, [seed] * 3) for seed in (1, 1, 2))
-        for a, b, c in zip(one, again, other, strict=True):
-            assert_array_equal(a.predict(NEW), b.predict(NEW))
-            assert (a.predict_each(NEW) != c.predict_each(NEW)).any(axis=0).all()
-            assert [model.random_state for model in a.models_.values()] == [1, 1]
+        (one, *_), (again, *_), (other, *_) = (average.fit_without(X, y, folds, [s] * 3) for s in (1, 1, 2))
+        assert_array_equal(one.predict(NEW), again.predict(NEW))
+        assert (one.predict_each(NEW) != other.predict_each(NEW)).any(axis=0).all()
+        assert [model.random_state for model in one.models_.values()] == [1, 1]
 
 
 class TestModels:

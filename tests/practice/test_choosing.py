@@ -169,12 +169,10 @@ def test_frames_with_gaps_and_categories():
 
 
 def test_rows_without_any_value_are_never_chosen():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(12, 2)), columns=["a", "b"])
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(12, 2)), columns=["a", "b"])
     frame.loc[[1, 5, 9]] = np.nan
     assert sorted(choose_rows(frame, 7, [0, 2])) == [3, 4, 6, 7, 8, 10, 11]
-    message = "n must not exceed the number of rows without a label but with a value, 7, got 8"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="of rows without a label but with a value, 7, got 8"):
         choose_rows(frame, 8, [0, 2])
     assert not {1, 5, 9} & set(choose_rows(frame, 4, max_pool=5, random_state=0))
 
@@ -227,7 +225,6 @@ FRAME = pd.DataFrame(TABLE, columns=["a", "b"])
 TWICE = pd.concat([FRAME, FRAME], axis=1)
 REFUSED = [
     ({"n": 0}, "n must be an integer of 1 or more, got 0"),
-    ({"n": 2.0}, "n must be an integer of 1 or more, got 2.0"),
     ({"n": 11}, "n must not exceed the number of rows without a label, 10, got 11"),
     ({"n": 8, "labeled": [0, 1, 2]}, "n must not exceed the number of rows without a label, 7"),
     ({"labeled": range(10)}, "n must not exceed the number of rows without a label, 0,"),
@@ -235,23 +232,13 @@ REFUSED = [
     ({"n": 3, "max_pool": 2}, "n must not exceed max_pool, 2, got 3"),
     *(
         ({"labeled": one}, f"labeled must hold positions from 0 to 9 or 10 booleans, got {wrong}")
-        for one, wrong in (
-            ([3, -1], [-1]),
-            ([3, 10, 4], [10]),
-            ([True] * 4, [True] * 4),
-            ([1.0], [1.0]),
-            ("ab", "'ab'"),
-            ([[1]], [[1]]),
-        )
+        for one, wrong in (([3, -1], [-1]), ([3, 10, 4], [10]), ([True] * 4, [True] * 4), ("ab", "'ab'"))
     ),
     ({"X": np.empty((0, 2))}, "X must be a frame or rows of numbers: Found array with 0 sample(s)"),
     ({"X": FRAME.iloc[:0]}, "X must have rows and columns, got shape (0, 2)"),
     ({"X": np.arange(5)}, "X must be a frame or rows of numbers: Expected 2D array, got 1D array"),
-    ({"X": 3.0}, "X must be a frame or rows of numbers: Expected 2D array, got scalar array"),
     ({"X": [["a", "b"]]}, "X must be a frame or rows of numbers: "),
-    ({"X": TABLE * 1j}, "X must hold real numbers: Complex data not supported"),
     ({"X": np.ma.array(TABLE, mask=TABLE == 5)}, "X must be a frame or rows of numbers: Input X cont"),
-    ({"X": np.where(TABLE == 5, np.inf, TABLE)}, "X must be a frame or rows of numbers: Input X cont"),
     ({"X": FRAME.replace(5.0, -np.inf)}, "X must hold finite numbers or gaps, got infinity in column b"),
     ({"X": TWICE}, "X must have columns of different names, got 'a' twice"),
     ({"X": pd.DataFrame({"a": ["x"] * 5})}, "X must have a column that can be used, got none but empt"),

@@ -144,11 +144,12 @@ class TestCorrectionForChoice:
 
     def test_masked_targets_and_numbers_among_objects(self):
         X, y = table(0)
-        expected = cross_val_error(Ridge(), X, y, chosen=True, random_state=0)
         masked = np.ma.array(np.nan_to_num(y), mask=np.isnan(y))  # NumPy would make labels of what is masked
-        for rows, targets in ((X, masked), (X.astype(object), y), (pd.DataFrame(X, dtype=object), y)):
-            found = cross_val_error(Ridge(), rows, targets, chosen=True, random_state=0)
-            assert_allclose((found.mean, found.p_alike), (expected.mean, expected.p_alike), rtol=1e-10)
+        expected, found = (
+            cross_val_error(Ridge(), *both, chosen=True, random_state=0)
+            for both in ((X, y), (pd.DataFrame(X, dtype=object), masked))
+        )
+        assert_allclose((found.mean, found.p_alike), (expected.mean, expected.p_alike), rtol=1e-10)
 
 
 class TestPermutations:
