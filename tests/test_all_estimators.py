@@ -29,7 +29,6 @@ from dmls2r_lite.practice.folds import LabeledKFold
 from dmls2r_lite.practice.intervals import ConformalRegressor
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import MSSRRegressor
-from dmls2r_lite.rivals.placebos import mine_swapped, null_loss
 from dmls2r_lite.rivals.plain import plain_models
 from dmls2r_lite.rivals.twins import ExtraTrees, MLPRegressor, PairwiseDifferenceRegressor, RandomForest
 
@@ -45,7 +44,7 @@ ESTIMATORS = {
     "MLP": MLPRegressor(**QUICK),
     "pairs": PairwiseDifferenceRegressor(Ridge()),
     "trees on pairs": PairwiseDifferenceRegressor(ExtraTrees(10, random_state=0)),
-    "average": AveragedRegressor([LinearRegression(), Ridge()], random_state=0),
+    "average": AveragedRegressor({"line": LinearRegression(), "ridge": Ridge()}, random_state=0),
     "intervals": ConformalRegressor(Ridge(), random_state=0),
     "intervals of DML-S2R": ConformalRegressor(DMLS2RRegressor(**{**QUICK, "k": 2}), random_state=0),
 }
@@ -105,12 +104,10 @@ class TestNoNumbers:
     def test_infinity(self, name, value):
         table, y = X.copy(), Y.copy()
         table[3, 1] = y[2] = value
-        for call, what in (
-            (lambda: make(name).fit(table, Y), "X contains infinity"),
-            (lambda: make(name).fit(X, y), "y contains infinity"),
-            (lambda: fitted(name).predict(table), "X contains infinity"),
-        ):
-            with pytest.raises(ValueError, match=what):
+        with pytest.raises(ValueError, match="y contains infinity"):
+            make(name).fit(X, y)
+        for call in (lambda: make(name).fit(table, Y), lambda: fitted(name).predict(table)):
+            with pytest.raises(ValueError, match="X contains infinity"):
                 call()
 
 
@@ -142,7 +139,7 @@ class TestNoNumbersElsewhere:
 
 @every
 class TestScales:
-    @pytest.mark.parametrize("scale", [2.0**-40, 2.0**10, 1e-12, 1e3, 1e-17])
+    @pytest.mark.parametrize("scale", [2.0**-40, 1e3, 1e-17])
     def test_of_the_target(self, name, scale):
         """Powers of two round nothing; a range of 1e-15 scikit-learn's scaler takes for none."""
         rounding = 0.05 if name in TREES else 1e-5  # decides which of two equal splits a tree takes
@@ -154,9 +151,7 @@ class TestScales:
     @pytest.mark.parametrize("scale", [1e-39, 1e12, 1e39, 1e300, 1.7e308])
     def test_of_features(self, name, scale):
         """Finite estimates, or an error: where features are taken as they are some are too large."""
-        reasons = (
-            "training diverged|infs or NaNs|too large for|X must hold values of the size of those in fit"
-        )
+        reasons = "training diverged|infs or NaNs|too large|X must hold values of the size of those in fit"
         for model in (make(name), fitted(name)):
             try:
                 model = model if model is fitted(name) else model.fit(X * scale, Y)
@@ -187,8 +182,7 @@ def test_plain_models_do_not_depend_on_the_targets_unit(name):
 
 @pytest.mark.parametrize("kind", [ExtraTrees, RandomForest])
 def test_forests_are_scikit_learns(kind):
-    y = Y[:N_LABELED]
-    ours, theirs = (one(10, random_state=0).fit(X[:N_LABELED], y) for one in (kind, kind.__mro__[2]))
+    ours, theirs = (one(10, random_state=0).fit(X[:15], Y[:15]) for one in (kind, kind.__mro__[2]))
     assert_array_equal(ours.predict(X), theirs.predict(X))
 
 
@@ -218,7 +212,7 @@ def test_a_wrong_parameter_is_named(name, parameter):
     for value in WRONG:
         if parameter == "models" and value is None:
             continue  # the default, which takes seconds
-        if parameter in FUNCTIONS and callable(value) and (isinstance(value, type | nn.Module)):
+        if parameter in FUNCTIONS and isinstance(value, type | nn.Module):
             continue
         model = make(name).set_params(**{parameter: value})
         try:
@@ -234,25 +228,20 @@ def test_a_wrong_parameter_is_named(name, parameter):
     assert n_refused >= 6
 
 
+ROWS = torch.zeros(N_LABELED, 5).long()  # of unlabeled samples, for each anchor
+
+
 class TestFunctionsOfOnesOwn:
     @pytest.mark.parametrize(
         "returned",
-        [
-            None, 3, "rows", (None, None), torch.zeros(N_LABELED, 5).long(),
-            (torch.zeros(N_LABELED, 5), torch.zeros(N_LABELED, 5)),
-            (torch.zeros(N_LABELED, 4).long(),) * 2, (torch.zeros(5, N_LABELED).long(),) * 2,
-            (torch.zeros(N_LABELED, 5).long(), torch.full((N_LABELED, 5), N - N_LABELED)),
-            (torch.zeros(N_LABELED, 5).long(), torch.full((N_LABELED, 5), -1)),
-            (torch.zeros(N_LABELED, 5).bool(),) * 2, (torch.zeros(N_LABELED, 5).long(),) * 3,
-        ],
+        [None, "rows", (None, None), ROWS, (ROWS.double(),) * 2, (ROWS.bool(),) * 2, (ROWS,) * 3,
+         (ROWS[:, 1:],) * 2, (ROWS.mT,) * 2, (ROWS, ROWS + N - N_LABELED), (ROWS, ROWS - 1)],
         ids=lambda value: "",
     )  # fmt: skip
     @pytest.mark.parametrize("n_networks", [1, 2])
     def test_a_miner_that_returns_no_rows(self, returned, n_networks):
-        with pytest.raises(
-            ValueError,
-            match=r"^miner must return two tensors of integers of shape \(15, 5\), rows from 0 to 4",
-        ):
+        wanted = r"^miner must return two tensors of integers of shape \(15, 5\), rows from 0 to 4"
+        with pytest.raises(ValueError, match=wanted):
             make("DML-S2R", miner=lambda *_: returned, n_networks=n_networks).fit(X, Y)
 
     @pytest.mark.parametrize("kind", [np.asarray, lambda rows: rows.int()])
@@ -284,22 +273,14 @@ class TestWarmStart:
         raise RuntimeError("from the callback")
 
     @pytest.mark.parametrize(
-        ("change", "rows"),
-        [
-            ({"k": 1000}, X),
-            ({"callback": fail}, X),
-            ({"learning_rate": 1e30}, X),
-            ({}, X[:, :2]),
-            ({"n_epochs": 0}, X),
-        ],
+        "change", [{"k": 1000}, {"callback": fail}, {"learning_rate": 1e30}, {"n_epochs": 0}, {}], ids=repr
     )
     @pytest.mark.parametrize("warm_start", [False, True])
-    def test_after_a_failure(self, change, rows, warm_start):
+    def test_after_a_failure(self, change, warm_start):
         model = make("DML-S2R", warm_start=warm_start).fit(X, Y)
         before, attributes = model.predict(X), set(vars(model))
-        y = Y.copy()
-        if not change:
-            y[0] = np.inf  # after the columns have been counted
+        # y is looked at after the columns have been counted
+        rows, y = (X, Y) if change else (X[:, :2], np.append(np.inf, Y[1:]))
         with pytest.raises((ValueError, RuntimeError)):
             model.set_params(**change).fit(rows, y)
         if warm_start:
@@ -337,12 +318,11 @@ TRAINED = {"n_epochs": 5, "max_steps_per_epoch": 10, "learning_rate": 0.01}
 @parametrize_with_checks(
     [
         DMLS2RRegressor(**TRAINED),
-        DMLS2RRegressor(**TRAINED, metric_loss=null_loss, miner=mine_swapped),
         COREGRegressor(),
         MSSRRegressor(**TRAINED),
         MLPRegressor(**TRAINED),
         PairwiseDifferenceRegressor(LinearRegression()),
-        AveragedRegressor([LinearRegression(), Ridge()]),
+        AveragedRegressor({"line": LinearRegression(), "ridge": Ridge()}),
         ConformalRegressor(LinearRegression()),
         ConformalRegressor(ExtraTreesRegressor(2), normalizer="spread", random_state=0),
     ],

@@ -255,12 +255,6 @@ def power_of_two(size: float) -> float:
     return float(2.0 ** np.frexp(size)[1]) if size else 1.0
 
 
-def check_estimates(name: str, estimates: np.ndarray) -> None:
-    """Raise ParameterError unless what a regressor says of labels left out are finite numbers."""
-    if not np.isfinite(estimates).all():
-        raise ParameterError(f"{name} must estimate finite numbers, got NaN or inf for a label left out")
-
-
 @contextmanager
 def seeded_torch(
     random_state: int | np.random.RandomState | None, device: torch.device | None = None

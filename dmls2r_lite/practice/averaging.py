@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,16 +9,15 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from ..estimators import DMLS2RRegressor
-from ..foundation.checks import SemiSupervisedRegressor, check_estimates, check_regressor
+from ..foundation.checks import SemiSupervisedRegressor, check_regressor
 from ..foundation.parameters import ParameterError, check_rules, shown
 from ..rivals.plain import plain_models
 from ..rivals.twins import ExtraTrees, PairwiseDifferenceRegressor
-from .folds import LabeledKFold, fit_with_seed, fit_without
+from .folds import deal_folds, fit_without, predict_fold
 
-Models = Mapping[str, RegressorMixin] | Sequence[RegressorMixin]
 MAX_LABELS_IN_PAIRS = 100
 
 
@@ -54,7 +52,7 @@ class AveragedRegressor(SemiSupervisedRegressor):
 
     Parameters
     ----------
-    models : mapping of str to regressor, or sequence of regressors, optional
+    models : mapping of str to regressor, optional
         What to average; `default_models` if not given. Models that take unlabeled rows are given them, the
         others the labeled rows only.
     sharpness : float, default=0.2
@@ -84,7 +82,7 @@ class AveragedRegressor(SemiSupervisedRegressor):
 
     def __init__(
         self,
-        models: Models | None = None,
+        models: Mapping[str, RegressorMixin] | None = None,
         *,
         sharpness: float = 0.2,
         cv: int = 5,
@@ -110,43 +108,28 @@ class AveragedRegressor(SemiSupervisedRegressor):
         X, y, folds, seeds
             See `dmls2r_lite.practice.folds.fit_without`.
         """
-        copies: dict[int, AveragedRegressor] = {}
+        copies = [clone(self).set_params(random_state=seed) for seed in seeds]
         for seed in dict.fromkeys(seeds):
             places = [place for place, of_fold in enumerate(seeds) if of_fold == seed]
-            of_seed = [folds[place] for place in places]
-            sizes = sorted(len(fold) for fold in of_seed if len(fold))
+            sizes = sorted(len(folds[place]) for place in places if len(folds[place]))
             if len(sizes) < 3 or y.notna().sum() - sum(sizes[-2:]) < 3:
-                hidden = [y.mask(np.isin(np.arange(len(y)), fold)) for fold in of_seed]
-                fitted = [fit_with_seed(self, X, targets, seed) for targets in hidden]
+                for place in places:
+                    copies[place].fit(X, y.mask(np.isin(np.arange(len(y)), folds[place])))
             else:
-                fitted = [clone(self).set_params(random_state=seed) for _ in places]
                 check_rules(self.get_params(deep=False))
-                for copy in fitted:
-                    rows, targets = copy._validate_training_set(X, y)
-                _fit_sharing(dict(enumerate(fitted)), pd.DataFrame(rows), pd.Series(targets), of_seed, seed)
-            copies |= dict(zip(places, fitted, strict=True))
-        return [copies[place] for place in range(len(folds))]
+                for place in places:
+                    rows, targets = copies[place]._validate_training_set(X, y)
+                averages = {number: copies[place] for number, place in enumerate(places)}
+                _fit_sharing(averages, rows, targets, [folds[place] for place in places], seed)
+        return copies
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         n_labeled = int(np.isfinite(y).sum())
         if n_labeled < 5:
             raise ParameterError(f"y must hold at least 5 targets that are not NaN, got {n_labeled}")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        dealt = LabeledKFold(min(self.cv, n_labeled), np.random.default_rng(seed)).split(X, y)
-        folds = [fold for _, fold in dealt]
-        nothing = np.zeros(0, dtype=int)
-        _fit_sharing({len(folds): self}, pd.DataFrame(X), pd.Series(y), [*folds, nothing], seed)
-
-    def _combine(self, models: dict[str, RegressorMixin], errors: Mapping[str, np.ndarray]) -> None:
-        """Keep fitted models, and weight them by their errors on held-out labels."""
-        for name, of_model in errors.items():
-            check_estimates(f"models: {name}", of_model)
-        self.models_ = models
-        self.errors_ = pd.Series({name: float(of_model.mean()) for name, of_model in errors.items()})
-        n = len(next(iter(errors.values())))
-        lowest = max(self.errors_.min(), np.finfo(float).tiny)  # where a model makes no error
-        weights = np.exp(-n * (self.errors_ / lowest - 1).clip(0, 1e6) * self.sharpness)
-        self.weights_ = weights / weights.sum()
+        folds = deal_folds(y, self.cv, seed)
+        _fit_sharing({len(folds): self}, X, y, [*folds, np.zeros(0, dtype=int)], seed)
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
         return self._each(X) @ self.weights_.to_numpy()
@@ -171,49 +154,45 @@ class AveragedRegressor(SemiSupervisedRegressor):
 
     def _members(self, n_labeled: int) -> dict[str, RegressorMixin]:
         """The models by name."""
-        given = default_models(n_labeled) if self.models is None else self.models
-        if isinstance(given, str) or not isinstance(given, Mapping | Sequence) or len(given) == 0:
+        models = default_models(n_labeled) if self.models is None else self.models
+        if not isinstance(models, Mapping) or not models:
             raise ParameterError(
-                "models must be a mapping of names to regressors, a sequence of them, or None, "
-                f"got {shown(given)}"
+                f"models must be a mapping of names to regressors, or None, got {shown(models)}"
             )
-        named = given.items() if isinstance(given, Mapping) else ((type(one).__name__, one) for one in given)
-        members: dict[str, RegressorMixin] = {}
-        for plain, model in named:
+        for model in models.values():
             check_regressor("each of models", model)
-            names = (plain if number == 1 else f"{plain} {number}" for number in itertools.count(1))
-            members[next(name for name in names if name not in members)] = model  # two of a class
-        return members
+        return dict(models)
 
 
 def _fit_sharing(
     averages: Mapping[int, AveragedRegressor],
-    X: pd.DataFrame,
-    y: pd.Series,
+    X: np.ndarray,
+    y: np.ndarray,
     folds: Sequence[np.ndarray],
     seed: int,
 ) -> None:
     """Fit averages, each without the fold of its number, and weight their models by errors on the others."""
-    members = next(iter(averages.values()))._members(int(y.notna().sum()))
+    rows, targets = pd.DataFrame(X), pd.Series(y)
     with_labels = [number for number, fold in enumerate(folds) if len(fold)]
     # What to hide for each average (a, a), and for the errors that weight its models: one fold more.
     hidden = {(a, b): frozenset({a, b} & set(with_labels)) for a in averages for b in [a, *with_labels]}
     to_hide = sorted(set(hidden.values()), key=sorted)
-    nothing = np.zeros(0, dtype=int)
-    rows = [np.concatenate([nothing, *(folds[number] for number in sorted(numbers))]) for numbers in to_hide]
+    places = [
+        np.array([row for number in sorted(one) for row in folds[number]], dtype=int) for one in to_hide
+    ]
+    others = {a: [b for b in with_labels if b != a] for a in averages}
+    known = {a: np.concatenate([y[folds[b]] for b in others[a]]) for a in averages}
     models: dict[int, dict[str, RegressorMixin]] = {a: {} for a in averages}
-    errors: dict[int, dict[str, np.ndarray]] = {a: {} for a in averages}
-    for name, member in members.items():
-        fitted = dict(zip(to_hide, fit_without(member, X, y, rows, [seed] * len(rows)), strict=True))
+    errors: dict[int, dict[str, float]] = {a: {} for a in averages}
+    for name, member in next(iter(averages.values()))._members(int(np.isfinite(y).sum())).items():
+        copies = fit_without(member, rows, targets, places, [seed] * len(places))
+        fitted = dict(zip(to_hide, copies, strict=True))
         for a in averages:
             models[a][name] = fitted[hidden[a, a]]
-            errors[a][name] = np.concatenate(
-                [_errors(fitted[hidden[a, b]], X, y, folds[b]) for b in with_labels if b != a]
-            )
+            told = [predict_fold(f"models: {name}", fitted[hidden[a, b]], rows, folds[b]) for b in others[a]]
+            errors[a][name] = float(np.abs(np.concatenate(told) - known[a]).mean())
     for a, average in averages.items():
-        average._combine(models[a], errors[a])
-
-
-def _errors(model: RegressorMixin, X: pd.DataFrame, y: pd.Series, fold: np.ndarray) -> np.ndarray:
-    # Of a column, (n, 1), NumPy would make all differences between estimates and targets.
-    return np.abs(column_or_1d(model.predict(X.iloc[fold])) - y.iloc[fold].to_numpy())
+        average.models_, average.errors_ = models[a], pd.Series(errors[a])
+        lowest = max(average.errors_.min(), np.finfo(float).tiny)  # where a model makes no error
+        weights = np.exp(-len(known[a]) * (average.errors_ / lowest - 1).clip(0, 1e6) * average.sharpness)
+        average.weights_ = weights / weights.sum()

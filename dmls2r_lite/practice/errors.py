@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 
-from ..foundation.checks import check_estimates, check_regressor, check_training_set
+from ..foundation.checks import check_regressor, check_training_set
 from ..foundation.parameters import ParameterError, check_rules
-from .choosing import Space, posterior_sd, rows_like
+from .choosing import Space
 from .folds import predict_held_out
 
 N_PERMUTATIONS = 999
@@ -27,23 +27,22 @@ class ExpectedError:
     Attributes
     ----------
     mean : float
-        Expected absolute error on rows of the pool: `plain`, or corrected for chosen rows.
+        Expected absolute error on unlabeled rows: the mean of `held_out["error"]`, or with ``chosen=True``
+        corrected.
     spread : float
         Standard error of `mean` over the labeled rows.
-    plain : float
-        Mean of `held_out["error"]`.
     held_out : pandas.DataFrame
         A row per repeat and labeled row, see `predict_held_out`, and its `error`.
     p_alike : float
-        Of the permutation test whether labeled rows and pool look like draws from one table; NaN without
-        a pool. It notices labels from one corner, but hardly rows that were chosen to spread out.
+        Of the permutation test whether labeled and unlabeled rows look like draws from one table; NaN
+        where none are unlabeled. It notices labels from one corner, but hardly rows that were chosen to
+        spread out.
     notice : str
         What to look out for, in words; empty if there is nothing.
     """
 
     mean: float
     spread: float
-    plain: float
     held_out: pd.DataFrame = field(repr=False)
     p_alike: float
     notice: str
@@ -54,7 +53,6 @@ def cross_val_error(
     X: ArrayLike | pd.DataFrame,
     y: ArrayLike,
     cv: int = 5,
-    pool: ArrayLike | pd.DataFrame | None = None,
     chosen: bool = False,
     groups: ArrayLike | None = None,
     n_repeats: int = 1,
@@ -74,8 +72,6 @@ def cross_val_error(
         NaN for an unlabeled row; 3 other values at least.
     cv : int, default=5
         Folds, 2 or more; as many as there are labels, if these are fewer.
-    pool : array-like or pandas.DataFrame, optional
-        Rows that the error is wanted for, with the columns of X. Default: the unlabeled rows of X.
     chosen : bool, default=False
         Whether the labeled rows were chosen, by `choose_rows` or anything else that spreads them out. They
         are then farther from each other than other rows are from them, and held-out errors too large; they
@@ -94,37 +90,32 @@ def cross_val_error(
     Raises
     ------
     ParameterError
-        If an argument is out of range, or there is no pool where one is needed.
+        If an argument is out of range, or chosen rows are all there are.
 
     Notes
     -----
-    The correction weights the held-out error of a label by the number of pool rows nearest to it, and
-    multiplies by the ratio of how unsure a Gaussian process is about the pool, given all labels, and about
-    the labels (weighted likewise), each given those of the other folds (`posterior_sd`).
+    The correction weights the held-out error of a label by the number of unlabeled rows nearest to it, and
+    multiplies by the ratio of how unsure a Gaussian process is about the unlabeled rows, given all labels,
+    and about the labels (weighted likewise), each given those of the other folds (`posterior_sd`).
     """
     given = {"cv": cv, "chosen": chosen, "n_repeats": n_repeats, "random_state": random_state}
     check_rules(given, at_least={"n_repeats": 1})
     check_regressor("model", model)
     rows, values = check_training_set(X, y)
     frame, targets = rows.reset_index(drop=True), pd.Series(values)  # so that a row is a position
-    is_labeled = targets.notna().to_numpy()
-    others = frame[~is_labeled] if pool is None else rows_like("pool", pool, frame)
-    if chosen and len(others) == 0:
-        raise ParameterError("with chosen=True there must be unlabeled rows in X, or a pool; got none")
+    labeled, others = frame[targets.notna()], frame[targets.isna()]
+    if chosen and others.empty:
+        raise ParameterError("with chosen=True there must be unlabeled rows in X, got none")
     random = check_random_state(random_state)
     seed = int(random.randint(2**31 - 1))
     held_out = predict_held_out(frame, targets, {"model": model}, n_repeats, seed, cv, groups=groups)
-    check_estimates("model", held_out["prediction"].to_numpy(dtype=float))
     held_out = held_out.drop(columns="method")
     held_out["error"] = (held_out["prediction"] - held_out["target"]).abs()
     errors = held_out.groupby("row")["error"].mean().to_numpy()  # in the order of the rows
-    plain = mean = float(errors.mean())
-    spread = float(errors.std(ddof=1) / np.sqrt(len(errors)))
+    mean, spread = float(errors.mean()), float(errors.std(ddof=1) / np.sqrt(len(errors)))
     p_alike, notice = np.nan, ""
     if len(others):
-        if len(others) > MAX_POOL:
-            others = others.iloc[random.permutation(len(others))[:MAX_POOL]]
-        labeled = frame[is_labeled]
+        others = others.iloc[random.permutation(len(others))[:MAX_POOL]] if len(others) > MAX_POOL else others
         p_alike = _permutation_p(labeled, others, random)
         if chosen:
             fold = held_out[held_out["repeat"] == 0].sort_values("row")["fold"].to_numpy()
@@ -134,7 +125,7 @@ def cross_val_error(
                 f"The labeled rows look unlike the others (permutation test, p = {p_alike:.2g}): the error "
                 "on rows unlike them can be far larger than this."
             )
-    return ExpectedError(mean, spread, plain, held_out, p_alike, notice)
+    return ExpectedError(mean, spread, held_out, p_alike, notice)
 
 
 def decisive_targets(y: pd.Series) -> pd.Series:
@@ -183,15 +174,14 @@ def correct_for_choice(
     """
     n = len(errors)
     rows = pd.concat([X_labeled, X_pool], ignore_index=True)
-    labels, pool = np.arange(n), np.arange(n, len(rows))
-    space = Space(rows, pool)
-    nearest = space.covariance(space.place(rows[:n]), space.place(rows[n:])).argmax(axis=0)
+    labeled, pool = rows[:n], rows[n:]
+    by_pool, by_all = Space(rows, np.arange(n, len(rows))), Space(rows, np.arange(len(rows)))
+    nearest = by_pool.covariance(by_pool.place(labeled), by_pool.place(pool)).argmax(axis=0)
     weights = np.bincount(nearest, minlength=n) / len(nearest)
     unsure = np.empty(n)
     for number in np.unique(fold):
-        others, of_fold = labels[fold != number], labels[fold == number]
-        unsure[of_fold] = posterior_sd(rows, others, at=of_fold, max_pool=len(rows))  # all: nothing is drawn
-    factor = posterior_sd(rows, labels, at=pool, max_pool=len(rows)).mean() / (weights @ unsure)
+        unsure[fold == number] = by_all.posterior_sd(labeled[fold != number], labeled[fold == number])
+    factor = by_all.posterior_sd(labeled, pool).mean() / (weights @ unsure)
     weighted = weights @ errors
     return float(weighted * factor), float(np.sqrt(weights**2 @ (errors - weighted) ** 2) * factor)
 

@@ -189,6 +189,23 @@ def fit_without(
     return [models[place] for place in range(len(folds))]
 
 
+def deal_folds(
+    y: np.ndarray | pd.Series, n_folds: int, seed: int, groups: ArrayLike | None = None
+) -> list[np.ndarray]:
+    """Positions of the labels in each fold of `LabeledKFold`; as many folds as labels, if these are fewer."""
+    folds = LabeledKFold(min(n_folds, int(np.isfinite(y).sum())), np.random.default_rng(seed))
+    return [fold for _, fold in folds.split(y, y, groups)]
+
+
+def predict_fold(name: str, model: RegressorMixin, X: pd.DataFrame, fold: np.ndarray) -> np.ndarray:
+    """What a model that has not seen the labels of a fold estimates there; an error unless it is finite."""
+    # Of a column, (n, 1), NumPy would make all differences between estimates and targets.
+    estimates = column_or_1d(model.predict(X.iloc[fold]))
+    if not np.isfinite(estimates).all():
+        raise ParameterError(f"{name} must estimate finite numbers, got NaN or inf for a label left out")
+    return estimates
+
+
 def predict_held_out(
     X: pd.DataFrame,
     y: pd.Series,
@@ -230,19 +247,26 @@ def predict_held_out(
 
     Raises
     ------
-    ValueError
-        If there are fewer than 3 labels.
+    ParameterError
+        If there are fewer than 3 labels, or a method estimates what is no finite number.
     """
-    n_folds = min(n_folds, int(is_labeled(check_targets(y, len(X), at_least=3)).sum()))
-    folds = []
+    check_targets(y, len(X), at_least=3)
+    parts, folds, seeds = [], [], []
     for repeat in range(n_repeats):
-        dealt = LabeledKFold(n_folds, np.random.default_rng(seed + repeat)).split(X, y, groups)
-        folds += [(repeat, number, fold) for number, (_, fold) in enumerate(dealt)]
-    parts = Parallel(n_jobs=n_jobs)(
-        delayed(ending_with)(os.getpid(), _predict_folds, X, y, name, method, folds, seed)
+        for number, fold in enumerate(deal_folds(y, n_folds, seed + repeat, groups)):
+            known = {"row": X.index[fold], "target": y.iloc[fold].to_numpy()}
+            parts.append(pd.DataFrame({"method": "", "repeat": repeat, "fold": number, **known}))
+            folds.append(fold)
+            seeds.append(seed + repeat)
+    predicted = Parallel(n_jobs=n_jobs)(
+        delayed(ending_with)(os.getpid(), _predict_folds, X, y, name, method, folds, seeds)
         for name, method in methods.items()
     )
-    return pd.concat(parts, ignore_index=True).sort_values("repeat", kind="stable", ignore_index=True)
+    held_out = [
+        pd.concat(parts).assign(method=name, prediction=of_method)
+        for name, of_method in zip(methods, predicted, strict=True)
+    ]
+    return pd.concat(held_out).sort_values("repeat", kind="stable", ignore_index=True)
 
 
 @threadpool_limits.wrap(limits=1)
@@ -251,23 +275,10 @@ def _predict_folds(
     y: pd.Series,
     name: str,
     method: RegressorMixin,
-    folds: Sequence[tuple[int, int, np.ndarray]],
-    seed: int,
-) -> pd.DataFrame:
-    seeds = [seed + repeat for repeat, _, _ in folds]
-    models = fit_without(method, X, y, [fold for _, _, fold in folds], seeds)
-    parts = [
-        pd.DataFrame(
-            {
-                "method": name,
-                "repeat": repeat,
-                "fold": number,
-                "row": X.index[fold],
-                "target": y.iloc[fold].to_numpy(),
-                # Of a column, (n, 1), NumPy would make all differences between estimates and targets.
-                "prediction": column_or_1d(model.predict(X.iloc[fold])),
-            }
-        )
-        for (repeat, number, fold), model in zip(folds, models, strict=True)
-    ]
-    return pd.concat(parts)
+    folds: Sequence[np.ndarray],
+    seeds: Sequence[int],
+) -> np.ndarray:
+    models = fit_without(method, X, y, folds, seeds)
+    return np.concatenate(
+        [predict_fold(name, model, X, fold) for model, fold in zip(models, folds, strict=True)]
+    )

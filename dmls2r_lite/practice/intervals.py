@@ -15,14 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..foundation.checks import (
     SemiSupervisedRegressor,
-    check_estimates,
     check_finite,
     check_regressor,
     check_table,
     check_training_set,
 )
 from ..foundation.parameters import ParameterError, check_rules
-from .folds import LabeledKFold, fit_without
+from .folds import deal_folds, fit_without, predict_fold
 
 MAX_VALUES = 2**22  # of rows times labels that are looked at together
 MAX_ROWS = 2000  # by which a difficulty is scaled
@@ -121,12 +120,14 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         rows, targets = check_training_set(X, y)
         labeled = np.flatnonzero(np.isfinite(targets))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        dealt = LabeledKFold(min(self.cv, len(labeled)), np.random.default_rng(seed))
-        folds = [fold for _, fold in dealt.split(rows, targets, groups)]
-        y_series = pd.Series(targets, index=rows.index)
-        none = np.zeros(0, dtype=int)
-        models = fit_without(self.estimator, rows, y_series, [*folds, none], [seed] * (len(folds) + 1))
-        *self.fold_estimators_, self.estimator_ = models
+        folds = deal_folds(targets, self.cv, seed, groups)
+        *self.fold_estimators_, self.estimator_ = fit_without(
+            self.estimator,
+            rows,
+            pd.Series(targets, index=rows.index),
+            [*folds, np.zeros(0, dtype=int)],
+            [seed] * (len(folds) + 1),
+        )
         self.n_features_in_ = rows.shape[1]
         if all(isinstance(name, str) for name in rows):
             self.feature_names_in_ = np.array(rows.columns, dtype=object)
@@ -136,14 +137,12 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         for number, (fold, model) in enumerate(zip(folds, self.fold_estimators_, strict=True)):
             places = np.searchsorted(labeled, fold)
             self.fold_[places] = number
-            self.held_out_[places] = model.predict(rows.iloc[fold])
-        check_estimates("estimator", self.held_out_)
+            self.held_out_[places] = predict_fold("estimator", model, rows, fold)
         self.errors_ = np.abs(self.held_out_ - targets[labeled])
-        if self.normalizer is not None:
-            for number, fold in enumerate(folds):
-                # Half as difficult as usual is the least: else where models agree by chance an error is huge.
-                self._difficulty_added[number] = self._difficulty(number, some).mean() or 1.0
-                self.errors_[self.fold_ == number] /= self._difficulty(number, rows.iloc[fold])
+        for number, fold in enumerate(folds):
+            # Half as difficult as usual is the least: else where models agree by chance an error is huge.
+            self._difficulty_added[number] = self._difficulty(number, some).mean() or 1.0
+            self.errors_[self.fold_ == number] /= self._difficulty(number, rows.iloc[fold])
         return self
 
     def predict(self, X: ArrayLike | pd.DataFrame) -> np.ndarray:
@@ -190,11 +189,10 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         for part in (slice(start, start + at_once) for start in range(0, len(rows), at_once)):
             block = rows.iloc[part]
             estimates = np.column_stack([model.predict(block) for model in self.fold_estimators_])
-            widths = self.errors_
-            if self.normalizer is not None:
-                of_folds = [self._difficulty(number, block) for number in range(estimates.shape[1])]
-                widths = np.column_stack(of_folds)[:, self.fold_] * widths
-            centres = estimates[:, self.fold_]
+            difficult = np.column_stack(
+                [self._difficulty(number, block) for number in range(estimates.shape[1])]
+            )
+            centres, widths = estimates[:, self.fold_], difficult[:, self.fold_] * self.errors_
             bounds[part, 0] = np.partition(centres - widths, rank - 1, axis=1)[:, rank - 1]
             bounds[part, 1] = np.partition(centres + widths, n - rank, axis=1)[:, n - rank]
         return np.sort(bounds, axis=1)  # at small coverages they may cross
@@ -202,19 +200,15 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
     def _rows(self, X: ArrayLike | pd.DataFrame) -> pd.DataFrame:
         """Rows as the regressors know them: an array's columns get the names that they had in `fit`."""
         rows = pd.DataFrame(check_table("X", X, may_have_gaps=True))
-        if rows.shape[1] != self.n_features_in_:
-            raise ParameterError(  # in scikit-learn's words
-                f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
         names = getattr(self, "feature_names_in_", rows.columns)
-        return rows if isinstance(X, pd.DataFrame) else rows.set_axis(names, axis=1)
+        is_bare = not isinstance(X, pd.DataFrame) and rows.shape[1] == len(names)
+        return rows.set_axis(names, axis=1) if is_bare else rows
 
     def _difficulty(self, number: int, rows: pd.DataFrame) -> np.ndarray:
-        model = self.fold_estimators_[number]
+        model, values = self.fold_estimators_[number], np.zeros(len(rows))
         if self.normalizer == "spread":
             values = spread(model, rows)
-        else:
+        elif self.normalizer == "metric":
             values = metric_distance(model, rows, self._labeled_rows[self.fold_ != number])
         return values + self._difficulty_added[number]
 

@@ -38,56 +38,47 @@ def test_files_get_the_usual_permissions(umask, mode, tmp_path):
 
 
 class TestReplacing:
-    def test_whoever_looks_sees_the_old_file_or_the_new_one(self, tmp_path):
+    @pytest.fixture
+    def path(self, tmp_path):
         path = tmp_path / "a.txt"
         path.write_text("old")
+        yield path
+        assert list(tmp_path.iterdir()) == [path]  # nothing unfinished is left
+
+    def test_whoever_looks_sees_the_old_file_or_the_new_one(self, path):
         with replacing(path) as unfinished:
             unfinished.write_text("new")
             assert path.read_text() == "old"
         assert path.read_text() == "new"
-        assert list(tmp_path.iterdir()) == [path]
 
     @pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt])
-    def test_an_error_leaves_the_old_file(self, error, tmp_path):
-        path = tmp_path / "a.txt"
-        path.write_text("old")
+    def test_an_error_leaves_the_old_file(self, error, path):
         with pytest.raises(error), replacing(path) as unfinished:  # noqa: PT012
             unfinished.write_text("half")
             raise error
         assert path.read_text() == "old"
-        assert list(tmp_path.iterdir()) == [path]
 
     def test_a_folder_that_vanishes(self, tmp_path):
-        folder = tmp_path / "folder"
-        folder.mkdir()
-        with (
-            pytest.raises(
-                FileNotFoundError, match=r"a\.txt could not be written: No such file.*no such file now"
-            ),
-            replacing(folder / "a.txt"),
-        ):
-            folder.rmdir()
+        (tmp_path / "folder").mkdir()
+        message = r"a\.txt could not be written: No such file.*no such file now"
+        with pytest.raises(FileNotFoundError, match=message), replacing(tmp_path / "folder" / "a.txt"):
+            (tmp_path / "folder").rmdir()
 
     @posix
-    def test_a_full_disk(self, tmp_path):
-        path = tmp_path / "a.txt"
-        path.write_text("old")
+    def test_a_full_disk(self, path):
         done = limited(f"write_whole(Path({str(path)!r}), 'new' * 1000)", n_bytes=1000)
         assert "a.txt could not be written: File too large; what was there before is kept" in done.stderr
         assert path.read_text() == "old"
-        assert list(tmp_path.iterdir()) == [path]
 
     @posix
     @pytest.mark.skipif(os.name != "nt" and os.geteuid() == 0, reason="the superuser may write anywhere")
-    def test_a_folder_that_is_read_only(self, tmp_path):
-        path = tmp_path / "a.txt"
-        path.write_text("old")
-        tmp_path.chmod(0o500)
+    def test_a_folder_that_is_read_only(self, path):
+        path.parent.chmod(0o500)
         try:
             with pytest.raises(PermissionError, match="Permission denied; what was there before is kept"):
                 write_whole(path, "new")
         finally:
-            tmp_path.chmod(0o700)
+            path.parent.chmod(0o700)
         assert path.read_text() == "old"
 
 
@@ -114,6 +105,13 @@ def is_alive(process_id):
     return True
 
 
+def wait_for(condition, seconds):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert condition()
+
+
 @posix
 @pytest.mark.slow
 def test_no_worker_outlives_its_parent(tmp_path):
@@ -122,17 +120,11 @@ def test_no_worker_outlives_its_parent(tmp_path):
     folder.mkdir()
     parent = subprocess.Popen([sys.executable, script, folder], start_new_session=True)
     try:
-        deadline = time.monotonic() + 60
-        while len(list(folder.iterdir())) < 2 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_for(lambda: len(list(folder.iterdir())) == 2, 60)
         workers = [int(path.name) for path in folder.iterdir()]
-        assert len(workers) == 2
         parent.kill()
         parent.wait()
-        deadline = time.monotonic() + 10
-        while any(map(is_alive, workers)) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert not any(map(is_alive, workers))
+        wait_for(lambda: not any(map(is_alive, workers)), 10)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(parent.pid, signal.SIGKILL)

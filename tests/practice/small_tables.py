@@ -1,6 +1,7 @@
 """Small tables with few labels, and regressors that note what they are given."""
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.dummy import DummyRegressor
 
@@ -16,6 +17,16 @@ def table(seed, n_labeled=14, n_unlabeled=9):
     y = X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.normal(size=len(X))
     y[rng.permutation(len(X))[:n_unlabeled]] = np.nan
     return X, y
+
+
+def mixed_table():
+    """Numbers with gaps, and categories, under an index that has every number twice; 20 of 60 are labeled."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"], index=rng.permutation(60) // 2)
+    frame["kind"] = rng.choice(["x", "y"], 60)
+    frame.iloc[::9, 0] = np.nan
+    y = np.where(np.arange(60) < 20, frame["b"] + (frame["kind"] == "x"), np.nan)
+    return frame, pd.Series(y, frame.index)
 
 
 def labeled_rows(y):

@@ -1,6 +1,5 @@
 """The average: weights by loops, copies that share their models, what it takes and refuses."""
 
-import doctest
 import re
 
 import numpy as np
@@ -19,7 +18,6 @@ from small_tables import NEW, QUICK, Lost, SemiSupervisedSpy, Spy, labeled_rows,
 
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.foundation.parameters import ParameterError
-from dmls2r_lite.practice import averaging
 from dmls2r_lite.practice.averaging import AveragedRegressor
 from dmls2r_lite.practice.folds import LabeledKFold, fit_with_seed, fit_without
 
@@ -75,19 +73,12 @@ class TestWeights:
         assert_allclose(average.predict([[0.0]]), 2 * w / (1 + w) + 0, rtol=1e-12)
         assert_array_equal(average.predict_each([[0.0], [1.0]]), [[2, 0], [2, 0]])
 
-    def test_extreme_sharpness_leaves_the_best_one(self):
-        X, y = table(0)
-        for sharpness in (1e3, 1e30):
-            best = AveragedRegressor(MODELS, sharpness=sharpness).fit(X, y)
-            assert best.weights_[best.errors_.idxmin()] == best.weights_.max() == 1
-            assert_array_equal(best.predict(NEW), best.predict_each(NEW)[:, best.errors_.argmin()])
-
-    @pytest.mark.parametrize("sharpness", [0, 0.2, 50, 1e30])
+    @pytest.mark.parametrize("sharpness", [0, 0.2, 1e30])
     def test_models_without_error(self, sharpness):
         """On equal targets two models are never wrong, and share the weight; one predicts 0."""
         X, y = table(0)
         y = np.where(np.isnan(y), np.nan, 3.0)
-        models = [DummyRegressor(), Spy(), DummyRegressor(strategy="median")]
+        models = {"mean": DummyRegressor(), "zero": Spy(), "median": DummyRegressor(strategy="median")}
         weights = AveragedRegressor(models, sharpness=sharpness).fit(X, y).weights_
         assert_allclose(weights, [1 / 3] * 3 if sharpness == 0 else [0.5, 0, 0.5])
 
@@ -98,9 +89,7 @@ def in_folds(y, sizes, seed=0):
 
 
 class TestFitWithout:
-    @pytest.mark.parametrize(
-        "sizes", [(3, 3, 3, 3, 2), (1,) * 8, (5, 4, 3), (2, 6, 1), (1, 1, 1)], ids=lambda sizes: str(sizes)
-    )
+    @pytest.mark.parametrize("sizes", [(3, 3, 3, 3, 2), (2, 6, 1), (1, 1, 1)], ids=lambda sizes: str(sizes))
     @pytest.mark.parametrize("with_empty", [False, True])
     def test_copies_by_nested_loops(self, sizes, with_empty):
         """Each is an average whose weights come from the other folds; that without an empty one, from all."""
@@ -148,46 +137,39 @@ class TestFitWithout:
     def test_how_many_models_are_fitted(self):
         X, y = (pd.DataFrame(part).squeeze() for part in table(2))
         folds = in_folds(y, (3, 3, 3, 3, 2))
-        assert len(noted(Spy, lambda: AveragedRegressor([Spy()]).fit_without(X, y, folds, [0] * 5))) == 15
+        assert (
+            len(noted(Spy, lambda: AveragedRegressor({"spy": Spy()}).fit_without(X, y, folds, [0] * 5))) == 15
+        )
 
     def test_seed_reaches_the_models(self):
         X, y = (pd.DataFrame(part).squeeze() for part in table(3))
-        average = AveragedRegressor([ExtraTreesRegressor(3), DMLS2RRegressor(**QUICK)])
+        average = AveragedRegressor({"trees": ExtraTreesRegressor(3), "networks": DMLS2RRegressor(**QUICK)})
         folds = in_folds(y, (5, 5, 4))
-        one, again, other = (average.fit_without(X, y, folds, [seed] * 3) for seed in (1, 1, 2))
-        for a, b, c in zip(one, again, other, strict=True):
-            assert_array_equal(a.predict(NEW), b.predict(NEW))
-            assert (a.predict_each(NEW) != c.predict_each(NEW)).any(axis=0).all()
-            assert [model.random_state for model in a.models_.values()] == [1, 1]
+        (one, *_), (again, *_), (other, *_) = (average.fit_without(X, y, folds, [s] * 3) for s in (1, 1, 2))
+        assert_array_equal(one.predict(NEW), again.predict(NEW))
+        assert (one.predict_each(NEW) != other.predict_each(NEW)).any(axis=0).all()
+        assert [model.random_state for model in one.models_.values()] == [1, 1]
 
 
 class TestModels:
     def test_unlabeled_rows_go_to_those_that_take_them(self):
         X, y = table(0)
-        average = AveragedRegressor([Spy(), make_pipeline(StandardScaler(), SemiSupervisedSpy())])
+        piped = make_pipeline(StandardScaler(), SemiSupervisedSpy())
+        average = AveragedRegressor({"labeled": Spy(), "all": piped})
         assert noted(Spy, lambda: average.fit(X, y)) == [(11, 0)] * 4 + [(12, 0), (14, 0)]
         assert noted(SemiSupervisedSpy, lambda: average.fit(X, y)) == [(23, 9), (23, 11)] + [(23, 12)] * 4
 
-    def test_names(self):
-        X, y = table(0)
-        given = [Ridge(), KNeighborsRegressor(), Ridge(9), Ridge()]
-        average = AveragedRegressor(given, random_state=0).fit(X, y)
-        assert average.weights_.index.tolist() == ["Ridge", "KNeighborsRegressor", "Ridge 2", "Ridge 3"]
-        assert_array_equal(average.models_["Ridge"].coef_, average.models_["Ridge 3"].coef_)
-        assert not hasattr(given[0], "coef_")
-
     def test_same_seed_same_bits_and_clones(self):
         X, y = table(0)
-        average = AveragedRegressor([ExtraTreesRegressor(3), Ridge()], random_state=1)
+        models = {"trees": ExtraTreesRegressor(3), "ridge": Ridge()}
+        average = AveragedRegressor(models, random_state=1)
         first = average.fit(X, y).predict(NEW)
         copied = clone(average)
         assert not hasattr(copied, "models_")
+        assert not hasattr(models["ridge"], "coef_")
         assert_array_equal(copied.fit(X, y).predict(NEW), first)
         assert_array_equal(average.fit(X, y).predict(NEW), first)
         assert (clone(average).set_params(random_state=2).fit(X, y).predict(NEW) != first).any()
-
-    def test_example(self):
-        assert doctest.testmod(averaging) == (0, 4)  # failures, lines tried
 
 
 class Column(LinearRegression):
@@ -200,9 +182,10 @@ class Column(LinearRegression):
 def test_estimates_in_a_column():
     X, y = table(0, n_labeled=15)  # five folds of one size
     flat, column = (
-        AveragedRegressor([Ridge(), one], random_state=0).fit(X, y) for one in (LinearRegression(), Column())
+        AveragedRegressor({"ridge": Ridge(), "line": one}, random_state=0).fit(X, y)
+        for one in (LinearRegression(), Column())
     )
-    assert_array_equal(column.errors_.to_numpy(), flat.errors_.to_numpy())
+    assert column.errors_.equals(flat.errors_)
     assert_array_equal(column.predict(NEW), flat.predict(NEW))
 
 
@@ -211,17 +194,17 @@ REFUSED = [
     ({"sharpness": -0.1}, "sharpness must be a finite number of 0 or more, got -0.1"),
     ({"cv": 1}, "cv must be an integer of 2 or more, got 1"),
     *(
-        (
-            {"models": models},
-            f"models must be a mapping of names to regressors, a sequence of them, or None, got {models!r}",
-        )
-        for models in ([], {}, "sklearn.svm.SVR", 5, Ridge())
+        ({"models": models}, f"models must be a mapping of names to regressors, or None, got {models!r}")
+        for models in ([Ridge()], {}, "sklearn.svm.SVR", Ridge())
     ),
     *(
-        ({"models": [Ridge(), one]}, f"each of models must be a regressor, such as RidgeCV(), got {one!r}")
-        for one in (5, None, "sklearn.svm.SVR", Ridge, SVC(), StandardScaler())
+        ({"models": {"a": one}}, f"each of models must be a regressor, such as RidgeCV(), got {one!r}")
+        for one in (None, "sklearn.svm.SVR", Ridge, SVC(), StandardScaler())
     ),
-    ({"models": [Lost()]}, "models: Lost must estimate finite numbers, got NaN or inf for a label left out"),
+    (
+        {"models": {"lost": Lost()}},
+        "models: lost must estimate finite numbers, got NaN or inf for a label left out",
+    ),
 ]
 
 

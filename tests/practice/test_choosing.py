@@ -169,12 +169,10 @@ def test_frames_with_gaps_and_categories():
 
 
 def test_rows_without_any_value_are_never_chosen():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(12, 2)), columns=["a", "b"])
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(12, 2)), columns=["a", "b"])
     frame.loc[[1, 5, 9]] = np.nan
     assert sorted(choose_rows(frame, 7, [0, 2])) == [3, 4, 6, 7, 8, 10, 11]
-    message = "n must not exceed the number of rows without a label but with a value, 7, got 8"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="of rows without a label but with a value, 7, got 8"):
         choose_rows(frame, 8, [0, 2])
     assert not {1, 5, 9} & set(choose_rows(frame, 4, max_pool=5, random_state=0))
 
@@ -182,43 +180,43 @@ def test_rows_without_any_value_are_never_chosen():
 def test_frames_of_every_type():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 2)).round(2), columns=["a", "b"])
-    plain = choose_rows(frame, 5)
-    with_gaps = frame.mask(frame > 1.5)
-    assert_array_equal(choose_rows(frame.convert_dtypes(), 5), plain)
-    assert_array_equal(choose_rows(frame.astype(object), 5), plain)
-    assert_array_equal(choose_rows(with_gaps.convert_dtypes(), 5), choose_rows(with_gaps, 5))
-    hours = rng.integers(0, 9, 60)
-    expected = choose_rows(frame.assign(c=hours), 5)
-    assert_array_equal(choose_rows(frame.assign(c=pd.to_timedelta(hours, unit="h")), 5), expected)
+    with_gaps, hours = frame.mask(frame > 1.5), rng.integers(0, 9, 60)
     days = pd.Timestamp("2024-01-01", tz="UTC") + pd.to_timedelta(hours, unit="D")
-    assert_array_equal(choose_rows(frame.assign(c=days), 5), expected)
+    for one, alike in (
+        (frame, frame.convert_dtypes()),
+        (frame, frame.astype(object)),
+        (with_gaps, with_gaps.convert_dtypes()),
+        (frame.assign(c=hours), frame.assign(c=pd.to_timedelta(hours, unit="h"))),
+        (frame.assign(c=hours), frame.assign(c=days)),
+    ):
+        assert_array_equal(choose_rows(one, 5), choose_rows(alike, 5))
     assert len(set(choose_rows(frame, 5, targets=with_gaps[:20]))) == 5  # gaps in targets only
 
 
 def test_a_large_pool_is_drawn():
-    X = np.random.default_rng(0).normal(size=(3000, 2))
+    X = np.random.default_rng(0).normal(size=(1500, 2))
     labeled = np.arange(100)
     chosen = choose_rows(X, 30, labeled, max_pool=200, random_state=3)
     assert_array_equal(chosen, choose_rows(X, 30, labeled, max_pool=200, random_state=3))
     assert not set(chosen) & set(labeled)
     assert len(set(chosen)) == 30
     assert set(chosen) != set(choose_rows(X, 30, labeled, max_pool=200, random_state=4))
-    assert set(choose_rows(X, 30, max_pool=30, random_state=0)) <= set(range(3000))
+    assert set(choose_rows(X, 30, max_pool=30, random_state=0)) <= set(range(1500))
     # labeled rows outside of the draw count too: their surroundings are known
     cloud = np.vstack([X[:1000], X[:1000] + 50])
     assert (choose_rows(cloud, 1, np.arange(1000, 1500), max_pool=50, random_state=0) < 1000).all()
     some = posterior_sd(X, labeled, max_pool=200, random_state=3)
     assert_allclose(some, posterior_sd(X, labeled), rtol=0.1)
-    assert_array_equal(posterior_sd(X, labeled, [2999, 5], max_pool=200, random_state=3), some[[2999, 5]])
+    assert_array_equal(posterior_sd(X, labeled, [1499, 5], max_pool=200, random_state=3), some[[1499, 5]])
 
 
 def test_memory_does_not_grow_with_the_square_of_the_rows():
-    X = np.random.default_rng(0).normal(size=(10**5, 20))
+    X = np.random.default_rng(0).normal(size=(10**5, 5))
     tracemalloc.start()
-    chosen = choose_rows(X, 20, labeled=np.arange(10), max_pool=500, random_state=0)
+    chosen = choose_rows(X, 5, labeled=np.arange(10), max_pool=200, random_state=0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert len(set(chosen)) == 20
+    assert len(set(chosen)) == 5
     assert peak < 5 * X.nbytes
 
 
@@ -227,7 +225,6 @@ FRAME = pd.DataFrame(TABLE, columns=["a", "b"])
 TWICE = pd.concat([FRAME, FRAME], axis=1)
 REFUSED = [
     ({"n": 0}, "n must be an integer of 1 or more, got 0"),
-    ({"n": 2.0}, "n must be an integer of 1 or more, got 2.0"),
     ({"n": 11}, "n must not exceed the number of rows without a label, 10, got 11"),
     ({"n": 8, "labeled": [0, 1, 2]}, "n must not exceed the number of rows without a label, 7"),
     ({"labeled": range(10)}, "n must not exceed the number of rows without a label, 0,"),
@@ -235,23 +232,13 @@ REFUSED = [
     ({"n": 3, "max_pool": 2}, "n must not exceed max_pool, 2, got 3"),
     *(
         ({"labeled": one}, f"labeled must hold positions from 0 to 9 or 10 booleans, got {wrong}")
-        for one, wrong in (
-            ([3, -1], [-1]),
-            ([3, 10, 4], [10]),
-            ([True] * 4, [True] * 4),
-            ([1.0], [1.0]),
-            ("ab", "'ab'"),
-            ([[1]], [[1]]),
-        )
+        for one, wrong in (([3, -1], [-1]), ([3, 10, 4], [10]), ([True] * 4, [True] * 4), ("ab", "'ab'"))
     ),
     ({"X": np.empty((0, 2))}, "X must be a frame or rows of numbers: Found array with 0 sample(s)"),
     ({"X": FRAME.iloc[:0]}, "X must have rows and columns, got shape (0, 2)"),
     ({"X": np.arange(5)}, "X must be a frame or rows of numbers: Expected 2D array, got 1D array"),
-    ({"X": 3.0}, "X must be a frame or rows of numbers: Expected 2D array, got scalar array"),
     ({"X": [["a", "b"]]}, "X must be a frame or rows of numbers: "),
-    ({"X": TABLE * 1j}, "X must hold real numbers: Complex data not supported"),
     ({"X": np.ma.array(TABLE, mask=TABLE == 5)}, "X must be a frame or rows of numbers: Input X cont"),
-    ({"X": np.where(TABLE == 5, np.inf, TABLE)}, "X must be a frame or rows of numbers: Input X cont"),
     ({"X": FRAME.replace(5.0, -np.inf)}, "X must hold finite numbers or gaps, got infinity in column b"),
     ({"X": TWICE}, "X must have columns of different names, got 'a' twice"),
     ({"X": pd.DataFrame({"a": ["x"] * 5})}, "X must have a column that can be used, got none but empt"),

@@ -12,11 +12,10 @@ from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
-from small_tables import Lost, SemiSupervisedSpy, Spy, labeled_rows, naive_kernel, noted, table
+from small_tables import Lost, SemiSupervisedSpy, Spy, labeled_rows, mixed_table, naive_kernel, noted, table
 
 from dmls2r_lite.data.preparing import make_preprocessor
 from dmls2r_lite.foundation.parameters import ParameterError
-from dmls2r_lite.practice import errors as errors_module
 from dmls2r_lite.practice.errors import correct_for_choice, cross_val_error, decisive_targets
 from dmls2r_lite.practice.intervals import ConformalRegressor
 
@@ -43,7 +42,7 @@ def naive_correction(errors, fold, X_labeled, X_pool):
 
 
 class TestErrors:
-    @pytest.mark.parametrize(("cv", "n_repeats", "n_groups"), [(5, 1, 0), (3, 4, 0), (99, 2, 0), (4, 3, 6)])
+    @pytest.mark.parametrize(("cv", "n_repeats", "n_groups"), [(3, 2, 0), (99, 1, 0), (4, 2, 6)])
     def test_equal_loops(self, cv, n_repeats, n_groups):
         X, y = table(cv)
         groups = np.random.default_rng(0).permutation(len(y)) % n_groups if n_groups else None
@@ -69,14 +68,14 @@ class TestErrors:
         means = [sum(values) / n_repeats for values in of_row.values()]
         mean = sum(means) / len(means)
         variance = sum((value - mean) ** 2 for value in means) / (len(means) - 1)
-        assert_allclose([found.mean, found.plain], [mean, mean], rtol=1e-10)
+        assert_allclose(found.mean, mean, rtol=1e-10)
         assert_allclose(found.spread, np.sqrt(variance / len(means)), rtol=1e-10)
 
     def test_median_by_hand(self):
         """Leave one out of 0, 1, 5, 9: the medians of the others are 5, 5, 1, 1."""
         found = cross_val_error(DummyRegressor(strategy="median"), np.zeros((4, 1)), [0, 1, 5, 9], cv=4)
         assert found.held_out.set_index("row")["error"].to_dict() == {0: 5, 1: 4, 2: 4, 3: 8}
-        assert found.mean == found.plain == 5.25
+        assert found.mean == 5.25
         assert_allclose(found.spread, np.sqrt((0.25**2 + 2 * 1.25**2 + 2.75**2) / 3 / 4))
         assert np.isnan(found.p_alike)
         assert found.notice == ""
@@ -100,17 +99,12 @@ class TestErrors:
         assert fixed.mean == cross_val_error(Ridge(), X, y, chosen=True, random_state=0).mean
 
     def test_frames_with_gaps_and_categories(self):
-        rng = np.random.default_rng(0)
-        frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"], index=rng.permutation(60) + 7)
-        frame["kind"] = rng.choice(["x", "y"], 60)
-        frame.iloc[::9, 0] = np.nan
-        y = np.where(np.arange(60) < 15, frame["b"] + (frame["kind"] == "x"), np.nan)
+        frame, y = mixed_table()
         model = make_pipeline(make_preprocessor(frame), Ridge())
-        found = cross_val_error(model, frame, pd.Series(y, frame.index), chosen=True, random_state=0)
-        assert sorted(found.held_out["row"]) == list(range(15))  # positions, whatever the index
-        pool = frame.iloc[15:].assign(more=1)[["more", "kind", "b", "a"]]
-        by_pool = cross_val_error(model, frame, y, chosen=True, pool=pool, random_state=0)
-        assert (by_pool.mean, by_pool.p_alike) == (found.mean, found.p_alike)
+        found = cross_val_error(model, frame, y, chosen=True, random_state=0)
+        assert sorted(found.held_out["row"]) == list(range(20))  # positions, whatever the index
+        assert 0 < found.mean < 3
+        assert 0 < found.p_alike <= 1
 
 
 class TestCorrectionForChoice:
@@ -124,7 +118,7 @@ class TestCorrectionForChoice:
         assert_allclose(mean, 4 * of_pool / of_label, rtol=1e-12)
         assert_allclose(spread, np.sqrt(8) / 3 * of_pool / of_label, rtol=1e-12)
 
-    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize("seed", range(2))
     def test_equals_explicit_inverses(self, seed):
         rng = np.random.default_rng(seed)
         n, m = rng.integers(3, 12), rng.integers(2, 20)
@@ -133,28 +127,29 @@ class TestCorrectionForChoice:
         found = correct_for_choice(errors, fold, *(pd.DataFrame(rows) for rows in (X_labeled, X_pool)))
         assert_allclose(found, naive_correction(errors, fold, X_labeled, X_pool), rtol=1e-10)
 
-    @pytest.mark.parametrize("has_pool", [False, True])
-    def test_of_cross_validated_errors(self, has_pool):
+    def test_of_cross_validated_errors(self):
         X, y = table(1)
-        pool = np.random.default_rng(5).normal(size=(15, 3)) if has_pool else None
-        found = cross_val_error(Ridge(), X, y, pool=pool, chosen=True, n_repeats=3, random_state=0)
-        plain = cross_val_error(Ridge(), X, y, pool=pool, n_repeats=3, random_state=0)
+        found, plain = (
+            cross_val_error(Ridge(), X, y, chosen=chosen, n_repeats=3, random_state=0)
+            for chosen in (True, False)
+        )
         known = labeled_rows(y)
         of_row = found.held_out.groupby("row")["error"].mean()
         fold = found.held_out.query("repeat == 0").set_index("row")["fold"]
-        others = X[np.isnan(y)] if pool is None else pool
-        expected = naive_correction(of_row[known].to_numpy(), fold[known].to_numpy(), X[known], others)
+        errors, folds = of_row[known].to_numpy(), fold[known].to_numpy()
+        expected = naive_correction(errors, folds, X[known], X[np.isnan(y)])
         assert_allclose((found.mean, found.spread), expected, rtol=1e-10)
-        assert found.plain == plain.mean == plain.plain
-        assert found.mean != found.plain
+        assert plain.held_out.equals(found.held_out)
+        assert plain.mean != found.mean
 
     def test_masked_targets_and_numbers_among_objects(self):
         X, y = table(0)
-        expected = cross_val_error(Ridge(), X, y, chosen=True, random_state=0)
         masked = np.ma.array(np.nan_to_num(y), mask=np.isnan(y))  # NumPy would make labels of what is masked
-        for rows, targets in ((X, masked), (X.astype(object), y), (pd.DataFrame(X, dtype=object), y)):
-            found = cross_val_error(Ridge(), rows, targets, chosen=True, random_state=0)
-            assert_allclose((found.mean, found.p_alike), (expected.mean, expected.p_alike), rtol=1e-10)
+        expected, found = (
+            cross_val_error(Ridge(), *both, chosen=True, random_state=0)
+            for both in ((X, y), (pd.DataFrame(X, dtype=object), masked))
+        )
+        assert_allclose((found.mean, found.p_alike), (expected.mean, expected.p_alike), rtol=1e-10)
 
 
 class TestPermutations:
@@ -180,19 +175,20 @@ class TestPermutations:
             p = cross_val_error(DummyRegressor(), X, y, random_state=seed).p_alike
             assert abs(p - exact) < 4 * np.sqrt(exact * (1 - exact) / 999) + 1e-3
 
+    @pytest.mark.exhaustive
     def test_uniform_where_labels_are_drawn_from_the_table(self):
         p = []
-        for seed in range(30):
+        for seed in range(60):
             X, y = table(seed, 12, 60)
             p.append(cross_val_error(DummyRegressor(), X, y, cv=3, random_state=seed).p_alike)
         p = np.array(p)
-        assert (p < 0.05).sum() <= 5  # more with probability 0.003
-        assert (p > 0.95).sum() <= 5
-        assert abs(p.mean() - 0.5) < 0.16  # three standard errors
+        assert (p < 0.05).sum() <= 8  # more with probability 0.004
+        assert (p > 0.95).sum() <= 8
+        assert abs(p.mean() - 0.5) < 0.12  # three standard errors
         assert p.min() >= 1 / 1000
 
     def test_small_where_they_are_from_one_corner(self):
-        for seed in range(3):
+        for seed in range(2):
             X = np.random.default_rng(seed).normal(size=(90, 3))
             order = X[:, 0].argsort()
             y = np.full(90, np.nan)
@@ -206,22 +202,21 @@ class TestPermutations:
             chosen = cross_val_error(DummyRegressor(), X, y, cv=2, chosen=True, random_state=seed)
             assert chosen.notice == ""  # of rows that were chosen it is known
             assert chosen.p_alike == found.p_alike
-            alike = cross_val_error(
-                DummyRegressor(), X, y, pool=X[order[-30:]] + 1e-3, random_state=seed
-            )  # rows of that corner are wanted
+            corner = order[-30:]  # where every second row has a label
+            alike = cross_val_error(DummyRegressor(), X[corner], y[corner], random_state=seed)
             assert alike.p_alike > 0.05
             assert alike.notice == ""
 
     def test_of_a_large_pool_a_draw_counts(self, monkeypatch):
-        monkeypatch.setattr(errors_module, "MAX_POOL", 30)
+        monkeypatch.setattr("dmls2r_lite.practice.errors.MAX_POOL", 30)
         X, y = table(0, 12, 300)
         state = np.random.get_state()[1].copy()  # noqa: NPY002
         one, again = (cross_val_error(Ridge(), X, y, chosen=True, random_state=3) for _ in "ab")
         assert (one.p_alike, one.mean) == (again.p_alike, again.mean)
         np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
-        monkeypatch.setattr(errors_module, "MAX_POOL", 300)
+        monkeypatch.setattr("dmls2r_lite.practice.errors.MAX_POOL", 300)
         whole = cross_val_error(Ridge(), X, y, chosen=True, random_state=3)
-        assert whole.plain == one.plain
+        assert whole.held_out.equals(one.held_out)
         assert whole.mean != one.mean
         assert_allclose(whole.mean, one.mean, rtol=0.3)
 
@@ -229,7 +224,6 @@ class TestPermutations:
 X, Y = table(0)
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
 TWICE = pd.concat([FRAME, FRAME], axis=1)
-NO_POOL = "with chosen=True there must be unlabeled rows in X, or a pool; got none"
 REFUSED = [
     ({"cv": 2.5}, "cv must be an integer of 2 or more, got 2.5"),
     ({"n_repeats": 0}, "n_repeats must be an integer of 1 or more, got 0"),
@@ -237,12 +231,10 @@ REFUSED = [
     ({"model": Ridge}, "model must be a regressor, such as RidgeCV(), got <class"),
     ({"model": "ridge"}, "model must be a regressor, such as RidgeCV(), got 'ridge'"),
     ({"model": Lost()}, "model must estimate finite numbers, got NaN or inf for a label left out"),
-    ({"X": X[:5], "y": np.ones(5), "chosen": True}, NO_POOL),
-    ({"pool": X[:0], "chosen": True}, "pool must be a frame or rows of numbers: Found array with 0"),
-    ({"pool": X[:, :2]}, "pool must have the columns of X, 0, 1, 2, got 0, 1"),
-    ({"X": FRAME, "pool": X}, "pool must have the columns of X, a, b, c, got 0, 1, 2"),
-    ({"X": FRAME, "pool": TWICE}, "pool must have columns of different names, got 'a' twice"),
-    ({"X": FRAME, "pool": FRAME.astype({"b": str})}, "pool must hold a number in column b, as X does"),
+    (
+        {"X": X[:5], "y": np.ones(5), "chosen": True},
+        "with chosen=True there must be unlabeled rows in X, got none",
+    ),
     ({"groups": np.where(np.isnan(Y), "b", None)}, "groups must be known for every labeled row, got"),
 ]
 
@@ -253,22 +245,19 @@ def test_refused(arguments, message):
         cross_val_error(**{"model": Ridge(), "X": X, "y": Y, **arguments})
 
 
-@pytest.mark.parametrize(
-    ("X", "y", "message"),
-    [
-        (
-            X,
-            np.where(np.arange(23) < 2, 1.0, np.nan),
-            "y must hold at least 3 targets that are not NaN, got 2",
-        ),
-        (X, ["a"] * 23, "y must hold a number for each row, NaN if it is unlabeled: could not convert"),
-        (X, np.ones((23, 2)), "y must hold a number for each row, NaN if it is unlabeled: y should be a 1d"),
-        (X, Y[:9], "X and y must be as long, got inconsistent numbers of samples, 23 and 9"),
-        (TWICE, Y, "X must have columns of different names, got 'a' twice"),
-        (FRAME.replace(X[3, 0], np.inf), Y, "X must hold finite numbers or gaps, got infinity in column a"),
-        (X[0], Y, "X must be a frame or rows of numbers: Expected 2D array, got 1D array instead"),
-    ],
-)
+NO_NUMBER = "y must hold a number for each row, NaN if it is unlabeled: "
+REFUSED_SETS = [
+    (X, np.where(np.arange(23) < 2, 1.0, np.nan), "y must hold at least 3 targets that are not NaN, got 2"),
+    (X, ["a"] * 23, NO_NUMBER + "could not convert"),
+    (X, np.ones((23, 2)), NO_NUMBER + "y should be a 1d"),
+    (X, Y[:9], "X and y must be as long, got inconsistent numbers of samples, 23 and 9"),
+    (TWICE, Y, "X must have columns of different names, got 'a' twice"),
+    (FRAME.replace(X[3, 0], np.inf), Y, "X must hold finite numbers or gaps, got infinity in column a"),
+    (X[0], Y, "X must be a frame or rows of numbers: Expected 2D array, got 1D array instead"),
+]
+
+
+@pytest.mark.parametrize(("X", "y", "message"), REFUSED_SETS)
 def test_refused_training_sets(X, y, message):
     """Also for intervals, which check them in the same place."""
     for call in (partial(cross_val_error, Ridge()), ConformalRegressor(Ridge()).fit):

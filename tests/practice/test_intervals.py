@@ -1,6 +1,5 @@
 """Intervals: the bounds of CV+ and the normalizers by loops, their coverage, what they take and refuse."""
 
-import doctest
 import re
 
 import numpy as np
@@ -16,12 +15,11 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from small_tables import NEW, QUICK, Lost, SemiSupervisedSpy, Spy, labeled_rows, noted, table
+from small_tables import NEW, QUICK, Lost, SemiSupervisedSpy, Spy, labeled_rows, mixed_table, noted, table
 
 from dmls2r_lite.data.preparing import make_preprocessor
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.foundation.parameters import ParameterError
-from dmls2r_lite.practice import intervals
 from dmls2r_lite.practice.averaging import AveragedRegressor
 from dmls2r_lite.practice.intervals import (
     ConformalRegressor,
@@ -62,9 +60,7 @@ def assert_is_cv_plus(model, X, y, difficulty=None):
     for coverage in (0.05, 0.5, 2 / 3, 0.75, 0.8, 0.9, 0.95):
         if round((1 - coverage) * (n + 1), 9) >= 1:
             widths = errors / scale * of_new
-            expected = [
-                naive_bounds(*of_row, n, 1 - coverage) for of_row in zip(estimates, widths, strict=True)
-            ]
+            expected = [naive_bounds(*both, n, 1 - coverage) for both in zip(estimates, widths, strict=True)]
             assert_allclose(model.predict_interval(NEW, coverage), expected, rtol=1e-10)
 
 
@@ -101,7 +97,7 @@ class TestBounds:
                 if left_out >= 1:
                     assert rank_of_bound(n, percent / 100) == left_out
 
-    @pytest.mark.parametrize(("n", "coverage", "needed"), [(3, 0.8, 4), (8, 0.9, 9), (18, 0.95, 19)])
+    @pytest.mark.parametrize(("n", "coverage", "needed"), [(3, 0.8, 4), (8, 0.9, 9)])
     def test_too_few_labels(self, n, coverage, needed):
         model = ConformalRegressor(Ridge()).fit(*table(0, n))
         message = (
@@ -118,8 +114,11 @@ class TestBounds:
         model = ConformalRegressor(networks(n_networks=2), 3, normalizer, random_state=0).fit(X, y)
         whole = model.predict_interval(NEW)
         for max_values in (14 * 7, 1):
-            monkeypatch.setattr(intervals, "MAX_VALUES", max_values)
+            monkeypatch.setattr("dmls2r_lite.practice.intervals.MAX_VALUES", max_values)
             assert_allclose(model.predict_interval(NEW), whole, rtol=1e-12)
+
+
+MODELS = {"ridge": Ridge(), "2-NN": KNeighborsRegressor(2), "mean": DummyRegressor()}
 
 
 def networks(**more):
@@ -148,11 +147,7 @@ DIFFICULTIES = {
     "process": (GaussianProcessRegressor(RBF() + WhiteKernel(), normalize_y=True), "spread", naive_spread),
     "pairs": (PairwiseDifferenceRegressor(KNeighborsRegressor(2)), "spread", naive_spread),
     "networks": (networks(n_networks=3), "spread", naive_spread),
-    "average": (
-        AveragedRegressor([Ridge(), KNeighborsRegressor(2), DummyRegressor()], sharpness=0.05),
-        "spread",
-        naive_spread,
-    ),
+    "average": (AveragedRegressor(MODELS, sharpness=0.05), "spread", naive_spread),
     "metric": (networks(n_networks=2), "metric", distance_in_metric_space),
 }
 
@@ -188,35 +183,6 @@ class TestNormalizers:
         assert model.errors_.tolist() == [0] * 14
         assert_array_equal(model.predict_interval(NEW), np.full((12, 2), 7.0))
 
-    @pytest.mark.parametrize(
-        ("normalizer", "estimator", "message"),
-        [
-            (
-                "spread",
-                Ridge(),
-                "have a model of several parts (a forest, pairs",
-            ),
-            (
-                "spread",
-                GradientBoostingRegressor(n_estimators=3),
-                "have a model of several parts",
-            ),
-            (
-                "spread",
-                RandomForestRegressor(1),
-                "have a model of several parts",
-            ),
-            ("spread", networks(), "have a model of several parts"),
-            ("metric", Ridge(), "have a model with a metric space, such as DMLS2RRegressor, got Ridge"),
-        ],
-    )
-    def test_not_for_every_model(self, normalizer, estimator, message):
-        for model in (estimator, make_pipeline(StandardScaler(), estimator)):
-            with pytest.raises(
-                ParameterError, match="^" + re.escape(f"normalizer={normalizer!r} must {message}")
-            ):
-                ConformalRegressor(model, normalizer=normalizer).fit(*table(0))
-
     def test_few_labels_are_near(self):
         """With two labels, the mean is over two."""
         X, y = table(0, 3)
@@ -226,7 +192,7 @@ class TestNormalizers:
         assert_allclose(found, distance_in_metric_space(one, NEW, X[known]))
 
 
-def share_held(estimator, draw, n, coverage=0.8, cv=5, n_tables=50):
+def share_held(estimator, draw, n, coverage=0.8, cv=5, n_tables=80):
     """The share of a hundred rows that intervals from n labels hold, over many tables."""
     rng, held = np.random.default_rng(0), []
     for _ in range(n_tables):
@@ -239,6 +205,19 @@ def share_held(estimator, draw, n, coverage=0.8, cv=5, n_tables=50):
 
 
 class TestCoverage:
+    def test_of_six_numbers_by_hand(self):
+        """Each is the new one once. Bounds are the widest; what 0, 1, 3, 7, 15 allow ends at 15."""
+        numbers, held = np.array([0.0, 1, 3, 7, 15, 31]), []
+        for new in range(6):
+            model = ConformalRegressor(DummyRegressor(strategy="median")).fit(
+                np.zeros((5, 1)), np.delete(numbers, new)
+            )
+            low, high = model.predict_interval([[0.0]], 0.8)[0]
+            held.append(low <= numbers[new] <= high)
+        assert held == [True] * 5 + [False]
+        assert high == 15
+
+    @pytest.mark.exhaustive
     @pytest.mark.parametrize(
         ("coverage", "n", "cv"), [(0.8, 20, 5), (0.9, 20, 5), (0.8, 10, 99), (0.6, 40, 4)]
     )
@@ -248,10 +227,11 @@ class TestCoverage:
             return X, X @ [1.0, -2.0, 0.5] + rng.normal(size=n_rows), None
 
         held = share_held(LinearRegression(), linear, n, coverage, cv)
-        # The standard error is about 0.014, so the band is 3 of them and more; the promise itself is wider.
-        assert coverage - 0.04 < held < coverage + 0.1
+        # The standard error is about 0.011, so the band is 4 of them and more; the promise itself is wider.
+        assert coverage - 0.04 < held < coverage + 0.09
         assert held > 1 - 2 * (1 - coverage)
 
+    @pytest.mark.exhaustive
     def test_wrong_model(self):
         """The promise does not depend on the model: the mean of all labels covers as much."""
 
@@ -259,7 +239,7 @@ class TestCoverage:
             X = rng.normal(size=(n_rows, 2))
             return X, 10 * X[:, 0] + rng.exponential(size=n_rows) ** 2, None
 
-        assert 0.75 < share_held(DummyRegressor(), skewed, 20) < 0.9
+        assert 0.76 < share_held(DummyRegressor(), skewed, 20) < 0.89
 
     @pytest.mark.parametrize("left_out", ["groups", "rows"])
     def test_of_new_groups(self, left_out):
@@ -282,30 +262,20 @@ class TestHeldOutCoverage:
         assert held_out_coverage(errors, fold, 0.75) == 5 / 6  # all but the 4
         assert held_out_coverage(errors, fold, 0.5) == 3 / 6  # 1 and 2 of 2.5, 0.5 of 2
 
-    @pytest.mark.parametrize("seed", range(3))
-    def test_by_loops(self, seed):
-        rng = np.random.default_rng(seed)
-        n = int(rng.integers(12, 40))
-        errors, fold = rng.exponential(size=n), rng.permutation(np.arange(n) % rng.integers(2, 6))
-        for coverage in (0.3, 0.5, 0.8):
-            within = 0
-            for i in range(n):
-                others = sorted(errors[j] for j in range(n) if fold[j] != fold[i])
-                last = int(np.ceil(round(coverage * (len(others) + 1), 9)))
-                within += errors[i] <= others[last - 1]
-            assert held_out_coverage(errors, fold, coverage) == within / n
-
 
 class TestFit:
-    def test_who_sees_unlabeled_rows(self):
-        X, y = table(0)
-        for spy, expected in (
+    @pytest.mark.parametrize(
+        ("spy", "given"),
+        [
             (Spy, [(11, 0)] * 4 + [(12, 0), (14, 0)]),
             (SemiSupervisedSpy, [(23, 9), (23, 11)] + [(23, 12)] * 4),
-        ):
-            model = ConformalRegressor(spy(), random_state=0)
-            assert noted(spy, lambda model=model: model.fit(X, y)) == expected
-            assert_array_equal(model.errors_, np.abs(y[labeled_rows(y)]))
+        ],
+    )
+    def test_who_sees_unlabeled_rows(self, spy, given):
+        X, y = table(0)
+        model = ConformalRegressor(spy(), random_state=0)
+        assert noted(spy, lambda: model.fit(X, y)) == given
+        assert_array_equal(model.errors_, np.abs(y[labeled_rows(y)]))
 
     def test_same_seed_same_bits_and_clones(self):
         X, y = table(0)
@@ -321,25 +291,18 @@ class TestFit:
             assert_array_equal(model.predict_interval(NEW), expected)
         assert (other.predict_interval(NEW) != expected).any()
 
-    def test_frames_with_gaps_and_categories(self):
-        rng = np.random.default_rng(0)
-        frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"], index=rng.permutation(60) // 2)
-        frame["kind"] = rng.choice(["x", "y"], 60)
-        frame.iloc[::9, 0] = np.nan
-        y = pd.Series(np.where(np.arange(60) < 20, frame["b"] + (frame["kind"] == "x"), np.nan), frame.index)
-        for normalizer, last in (
-            (None, Ridge()),
-            ("spread", ExtraTreesRegressor(5)),
-            ("metric", networks()),
-            ("spread", AveragedRegressor([Ridge(), DummyRegressor()])),
-        ):
-            estimator = make_pipeline(make_preprocessor(frame), last)
-            model = ConformalRegressor(estimator, 3, normalizer, random_state=0).fit(frame, y)
-            low, high = model.predict_interval(frame).T
-            assert np.isfinite(low + high).all()
-            assert (low < high).all()
-            some = model.predict_interval(frame.iloc[[5, 50]])
-            assert_allclose(some, np.column_stack([low, high])[[5, 50]], rtol=1e-10)
+    @pytest.mark.parametrize(
+        ("normalizer", "last"),
+        [("spread", ExtraTreesRegressor(3)), ("metric", networks()), ("spread", AveragedRegressor(MODELS))],
+    )
+    def test_frames_with_gaps_and_categories(self, normalizer, last):
+        frame, y = mixed_table()
+        estimator = make_pipeline(make_preprocessor(frame), last)
+        model = ConformalRegressor(estimator, 3, normalizer, random_state=0).fit(frame, y)
+        bounds = model.predict_interval(frame)
+        assert np.isfinite(bounds).all()
+        assert (bounds[:, 0] < bounds[:, 1]).all()
+        assert_allclose(model.predict_interval(frame.iloc[[5, 50]]), bounds[[5, 50]], rtol=1e-10)
 
     def test_arrays_lists_and_frames_are_the_same(self):
         X, y = table(0)
@@ -350,39 +313,43 @@ class TestFit:
             assert_allclose(model.predict_interval(later), expected, rtol=1e-12)
 
     def test_copies_of_an_average_share_their_models(self):
-        model = ConformalRegressor(AveragedRegressor([Spy()]), random_state=0)
+        model = ConformalRegressor(AveragedRegressor({"spy": Spy()}), random_state=0)
         # all labels, 5 folds, 10 pairs of folds: in place of 6 times 6
         assert len(noted(Spy, lambda: model.fit(*table(0)))) == 16
 
-    def test_example(self):
-        assert doctest.testmod(intervals) == (0, 5)  # failures, lines tried
 
-
+NO_PARTS = "normalizer='spread' must have a model of several parts (a forest, pairs"
+NO_SPACE = "normalizer='metric' must have a model with a metric space, such as DMLS2RRegressor, got Ridge"
 REFUSED = [
-    ({"cv": 1}, "cv must be an integer of 2 or more, got 1"),
-    ({"normalizer": "width"}, "normalizer must be one of None, 'spread', 'metric', got 'width'"),
-    ({"estimator": Lost()}, "estimator must estimate finite numbers, got NaN or inf for a label left out"),
+    (Ridge(), {"cv": 1}, "cv must be an integer of 2 or more, got 1"),
+    (Ridge(), {"normalizer": "width"}, "normalizer must be one of None, 'spread', 'metric', got 'width'"),
+    (Lost(), {}, "estimator must estimate finite numbers, got NaN or inf for a label left out"),
     *(
-        ({"estimator": one}, f"estimator must be a regressor, such as RidgeCV(), got {one!r}")
+        (one, {}, f"estimator must be a regressor, such as RidgeCV(), got {one!r}")
         for one in (Ridge, "ridge", StandardScaler())
     ),
+    *(
+        (one, {"normalizer": "spread"}, NO_PARTS)
+        for one in (
+            *(Ridge(), make_pipeline(StandardScaler(), Ridge()), networks()),
+            *(GradientBoostingRegressor(n_estimators=3), RandomForestRegressor(1)),
+        )
+    ),
+    (Ridge(), {"normalizer": "metric"}, NO_SPACE),
 ]
 
 
-@pytest.mark.parametrize(("parameters", "message"), REFUSED, ids=[message for _, message in REFUSED])
-def test_refused(parameters, message):
+@pytest.mark.parametrize(("estimator", "parameters", "message"), REFUSED)
+def test_refused(estimator, parameters, message):
     with pytest.raises(ParameterError, match="^" + re.escape(message)):
-        ConformalRegressor(**{"estimator": Ridge(), **parameters}).fit(*table(0))
+        ConformalRegressor(estimator, **parameters).fit(*table(0))
 
 
 @pytest.mark.parametrize("coverage", [0, 1, -0.1, 80, "0.8", None, np.nan])
 def test_refused_coverage(coverage):
     model = ConformalRegressor(Ridge()).fit(*table(0))
-    for call in (
-        lambda: model.predict_interval(NEW, coverage),
-        lambda: held_out_coverage(model.errors_, model.fold_, coverage),
-    ):
-        with pytest.raises(
-            ParameterError, match=f"^coverage must be a number above 0 and below 1, got {coverage!r}"
-        ):
-            call()
+    message = f"^coverage must be a number above 0 and below 1, got {coverage!r}"
+    with pytest.raises(ParameterError, match=message):
+        model.predict_interval(NEW, coverage)
+    with pytest.raises(ParameterError, match=message):
+        held_out_coverage(model.errors_, model.fold_, coverage)
