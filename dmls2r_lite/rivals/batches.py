@@ -91,7 +91,7 @@ def _fit_all(
         losses = []
         for r, training in enumerate(begun):
             with generators.of(r):
-                adam = make_adam(training.network.train().parameters(), first.learning_rate)
+                adam = make_adam([training.network.train()], first.learning_rate)
                 values = (
                     training.loss(*map(training.network, batch[:-1]), batch[-1]) for batch in training.batches
                 )
@@ -103,7 +103,7 @@ def _fit_all(
             for batches in zip(*(training.batches for training in begun), strict=True)
         )
         values = (each(*map(stack, batch[:-1]), batch[-1]) for batch in together)
-        losses = list(descend(values, make_adam(stack.train().parameters(), first.learning_rate)).T)
+        losses = list(descend(values, make_adam([stack.train()], first.learning_rate)).T)
     if len(models) > 1:
         separate(networks)
     for model, (X, y), own, network in zip(models, training_sets, losses, networks, strict=True):

@@ -20,8 +20,7 @@ from ..foundation.checks import (
     make_scaler,
     seeded_torch,
 )
-from ..foundation.parameters import ParameterError
-from ..foundation.probing import check_encoder_given, has_batch_norm, probe_encoder
+from ..foundation.probing import check_encoder_given, probe_encoder
 from ..foundation.rows import as_columns
 from ..foundation.scores import pairs_from_numbers
 from ..model import make_encoder
@@ -71,8 +70,6 @@ class MLPRegressor(BatchTrainedRegressor):
 
     def _begin(self, X: np.ndarray, y: np.ndarray) -> Training:
         check_encoder_given(self.encoder, X)
-        if self.batch_size == 1 and self.encoder is not None and has_batch_norm(self.encoder):
-            raise ParameterError("batch_size must be 2 or more for an encoder with BatchNorm, got 1")
         labeled = is_labeled(y)
         self.target_scaler_ = make_scaler("minmax").fit(as_columns(y[labeled]))
         self._target_shape = y.shape[1:]

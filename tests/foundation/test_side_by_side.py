@@ -70,7 +70,7 @@ def make_data(n_targets=None):
 def check_same(networks, data, **parameters):
     """Train copies alone and side by side, and compare weights, losses and estimates."""
     state = {name: parameters.pop(name) for name in ("optimizer_state",) if name in parameters}
-    steps = make_plan(**{"n_epochs": 3, "k": 4, **parameters})
+    steps = parameters.pop("steps", None) or make_plan(**{"n_epochs": 2, "k": 4, **parameters})
     alone, rng_states = copy.deepcopy(networks), []
     histories_alone = []
     for network, one, seed in zip(alone, data, SEEDS, strict=True):
@@ -98,8 +98,10 @@ def can_be_stacked(networks):
     return stack_modules(copy.deepcopy(networks)) is not None
 
 
-@pytest.mark.parametrize("n_targets", [None, 2])
-@pytest.mark.parametrize("arm", ARMS)
+@pytest.mark.parametrize(
+    ("arm", "n_targets"),
+    [*((arm, None) for arm in ARMS), *((arm, 2) for arm in ARMS if "schedule" in arm or "one" in arm)],
+)
 def test_same_as_alone(arm, n_targets):
     networks, data = make_networks(n_targets), make_data(n_targets)
     assert can_be_stacked(networks)
@@ -128,11 +130,6 @@ def frozen():
 
 
 def tied():
-    layer = nn.Linear(D, D)
-    return nn.Sequential(layer, nn.Tanh(), layer, nn.Tanh(), nn.Linear(D, 8))
-
-
-def tied_by_weight():
     encoder = nn.Sequential(nn.Linear(D, D), nn.Tanh(), nn.Linear(D, D), nn.Tanh(), nn.Linear(D, 8))
     encoder[2].weight = encoder[0].weight
     return encoder
@@ -140,8 +137,7 @@ def tied_by_weight():
 
 UNKNOWN = {
     "a frozen layer": {"encoder": frozen},
-    "a layer used twice": {"encoder": tied},
-    "a weight used twice": {"encoder": tied_by_weight},
+    "a weight used twice": {"encoder": tied},
     "weights in another form": {
         "encoder": lambda: nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(D, 8)), nn.ReLU())
     },
@@ -149,7 +145,6 @@ UNKNOWN = {
     "convolution": {"encoder": Convolution},
     "BatchNorm": {"encoder": Normalized},
     "MLP head": {"head": lambda: naive.MLPHead(8)},
-    "antisymmetric head": {"head": lambda: naive.AntisymmetricHead(8)},
 }
 
 
@@ -193,30 +188,21 @@ def test_a_hook_on_a_layer_is_not_lost():
     assert not can_be_stacked(networks)
 
 
-def test_hooks_are_called_for_each_network():
-    networks, seen = make_networks(), []
+def test_hooks_see_each_network_with_its_weights():
+    networks, seen, weights = make_networks(), [], []
 
     def hook(network, row):
         assert not network.training
         seen.append((networks.index(network), row["step"], row["epoch"]))
+        weights.append(network.encoder[0].weight.detach().clone())
         row["seen"] = len(seen)
 
-    histories = train_side_by_side(
-        networks, make_data(), make_plan(n_epochs=1, k=2), seeds=SEEDS, hooks=[hook]
-    )
+    steps = make_plan(n_epochs=1, k=2)
+    histories = train_side_by_side(networks, make_data(), steps, seeds=SEEDS, hooks=[hook])
     assert seen == [(place, step, 1) for step in ("pairwise", "metric") for place in range(3)]
     assert [history["seen"].tolist() for history in histories] == [[1, 4], [2, 5], [3, 6]]
-
-
-def test_hooks_see_the_weights_of_their_network():
-    networks, weights = make_networks(), []
-    train_side_by_side(
-        networks, make_data(), make_plan(n_epochs=2, k=2), seeds=SEEDS,
-        hooks=[lambda network, row: weights.append(network.encoder[0].weight.detach().clone())],
-    )  # fmt: skip
-    assert len(weights) == 12
     for place, network in enumerate(networks):
-        assert torch.equal(weights[9 + place], network.encoder[0].weight)
+        assert torch.equal(weights[3 + place], network.encoder[0].weight)
         assert not torch.equal(weights[place], network.encoder[0].weight)
 
 
@@ -228,24 +214,15 @@ class Decay(PairwiseStep):
 
 
 def test_a_step_of_ones_own_sees_one_network():
-    networks, data = make_networks(), make_data()
-    alone = copy.deepcopy(networks)
-    for network, one, seed in zip(alone, data, SEEDS, strict=True):
-        train(network, one, [Decay(8)] * 3, seed=seed)
-    train_side_by_side(networks, data, [Decay(8)] * 3, seeds=SEEDS)
-    for network, expected in zip(networks, alone, strict=True):
-        for a, b in zip(network.parameters(), expected.parameters(), strict=True):
-            assert_close(a, b, rtol=1e-8, atol=1e-8)
+    check_same(make_networks(), make_data(), steps=[Decay(8)] * 3)
 
 
-@pytest.mark.parametrize("what", ["networks", "data", "seeds", "labels", "unlabeled"])
+@pytest.mark.parametrize("what", ["labels", "unlabeled"])
 def test_what_does_not_fit_together(what):
-    networks, data, seeds = make_networks(), make_data(), list(SEEDS)
+    networks, data = make_networks(), make_data()
     if what == "labels":
         data[1] = data[1]._replace(x_labeled=data[1].x_labeled[:-1], y_labeled=data[1].y_labeled[:-1])
-    elif what == "unlabeled":
-        data[1] = data[1]._replace(x_unlabeled=data[1].x_unlabeled[:0])
     else:
-        {"networks": networks, "data": data, "seeds": seeds}[what].pop()
-    with pytest.raises(ValueError, match=r"networks, data and seeds must be as many, .* as many labels"):
-        train_side_by_side(networks, data, make_plan(n_epochs=1, k=2), seeds=seeds)
+        data[1] = data[1]._replace(x_unlabeled=data[1].x_unlabeled[:0])
+    with pytest.raises(ValueError, match="all data must hold as many labels, and unlabeled samples or none"):
+        train_side_by_side(networks, data, make_plan(n_epochs=1, k=2), seeds=SEEDS)
