@@ -238,14 +238,6 @@ class TestSeveralNetworks:
         without_seconds = [model.history_.drop(columns="seconds") for model in (again, three)]
         pd.testing.assert_frame_equal(*without_seconds)
 
-    def test_frozen_weights_stay(self, split):
-        encoder = make_encoder(13, (8, 8))
-        encoder[0].requires_grad_(False)
-        model = small(encoder=encoder, n_networks=2).fit(split.X_train, split.y_train)
-        for network in model.networks_:
-            assert torch.equal(network.encoder[0].weight.float(), encoder[0].weight)
-            assert not torch.equal(network.encoder[2].weight.float(), encoder[2].weight)
-
 
 class TestSideBySide:
     @pytest.mark.parametrize(
