@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ from .model import SiameseNetwork
 from .training import SCHEDULES, MetricStep, PairwiseStep, Schedule, Step, plan
 
 
+@dataclass(eq=False, repr=False)
 class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThroughNetworks):
     """Semi-supervised deep metric regression with alternate learning (DML-S2R).
 
@@ -98,70 +100,37 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
     (180,)
     """
 
-    def __init__(
-        self,
-        hidden_sizes: Sequence[int] = (100, 100),
-        *,
-        encoder: nn.Module | None = None,
-        head: nn.Module | None = None,
-        metric_space: Literal["after_relu", "before_relu"] = "after_relu",
-        feature_scaling: Scaling = "minmax",
-        target_scaling: Scaling = "minmax",
-        schedule: str | Schedule = "alternate",
-        n_epochs: int = 30,
-        learning_rate: float = 1e-3,
-        optimizer_state: Literal["shared", "separate"] = "shared",
-        pair_batch_size: int | None = 32,
-        anchor_batch_size: int | None = None,
-        max_steps_per_epoch: int = 100,
-        k: int = 5,
-        miner: MiningMode | Miner = "absolute",
-        metric_loss: MetricLoss | None = None,
-        metric_step: Step | None = None,
-        embedding: Literal["unit", "raw"] = "unit",
-        boundary: float = 1.2,
-        margin: float = 0.4,
-        temperature: float = 10.0,
-        weighting: Literal["ranked_list", "literal"] = "ranked_list",
-        weight_gradient: bool = False,
-        device: str = "auto",
-        early_stopping: Literal["held_out", "cross_validation", "leave_one_out"] | None = None,
-        warm_start: bool = False,
-        progress: bool = False,
-        callback: Hook | None = None,
-        n_networks: int = 1,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.hidden_sizes = hidden_sizes
-        self.encoder = encoder
-        self.head = head
-        self.metric_space = metric_space
-        self.feature_scaling = feature_scaling
-        self.target_scaling = target_scaling
-        self.schedule = schedule
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
-        self.optimizer_state = optimizer_state
-        self.pair_batch_size = pair_batch_size
-        self.anchor_batch_size = anchor_batch_size
-        self.max_steps_per_epoch = max_steps_per_epoch
-        self.k = k
-        self.miner = miner
-        self.metric_loss = metric_loss
-        self.metric_step = metric_step
-        self.embedding = embedding
-        self.boundary = boundary
-        self.margin = margin
-        self.temperature = temperature
-        self.weighting = weighting
-        self.weight_gradient = weight_gradient
-        self.device = device
-        self.early_stopping = early_stopping
-        self.warm_start = warm_start
-        self.progress = progress
-        self.callback = callback
-        self.n_networks = n_networks
-        self.random_state = random_state
+    hidden_sizes: Sequence[int] = (100, 100)
+    _: KW_ONLY
+    encoder: nn.Module | None = None
+    head: nn.Module | None = None
+    metric_space: Literal["after_relu", "before_relu"] = "after_relu"
+    feature_scaling: Scaling = "minmax"
+    target_scaling: Scaling = "minmax"
+    schedule: str | Schedule = "alternate"
+    n_epochs: int = 30
+    learning_rate: float = 1e-3
+    optimizer_state: Literal["shared", "separate"] = "shared"
+    pair_batch_size: int | None = 32
+    anchor_batch_size: int | None = None
+    max_steps_per_epoch: int = 100
+    k: int = 5
+    miner: MiningMode | Miner = "absolute"
+    metric_loss: MetricLoss | None = None
+    metric_step: Step | None = None
+    embedding: Literal["unit", "raw"] = "unit"
+    boundary: float = 1.2
+    margin: float = 0.4
+    temperature: float = 10.0
+    weighting: Literal["ranked_list", "literal"] = "ranked_list"
+    weight_gradient: bool = False
+    device: str = "auto"
+    early_stopping: Literal["held_out", "cross_validation", "leave_one_out"] | None = None
+    warm_start: bool = False
+    progress: bool = False
+    callback: Hook | None = None
+    n_networks: int = 1
+    random_state: int | np.random.RandomState | None = None
 
     def fit(
         self,

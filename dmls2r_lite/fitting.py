@@ -39,10 +39,6 @@ def fit_side_by_side(
     are returned; each is what `fit` alone would have made of it, to rounding.
     """
     validation = validation or [None] * len(models)
-    for name, value in models[0].get_params(deep=False).items():
-        for other in (getattr(model, name) for model in models[1:]):
-            if name != "random_state" and isinstance(value, str | int | float | tuple) and other != value:
-                raise ParameterError(f"{name} must be the same in all models, got {value!r} and {other!r}")
     if len(models) > 1 and models[0].early_stopping is not None:  # each trains for as long as it chooses
         everyone = zip(models, training_sets, validation, strict=True)
         return [fit_side_by_side([model], [one], [samples])[0] for model, one, samples in everyone]
@@ -80,15 +76,9 @@ def _train(
 
             bar = opened.enter_context(tqdm(total=len(steps) * len(networks), desc="training", unit="epoch"))
             hooks.append(lambda network, row: bar.update())
+        options = {name: getattr(first, name) for name in ("learning_rate", "optimizer_state")}
         histories = train_side_by_side(
-            networks,
-            data,
-            steps,
-            seeds=seeds,
-            learning_rate=first.learning_rate,
-            optimizer_state=first.optimizer_state,
-            hooks=hooks,
-            rng_states=states,
+            networks, data, steps, seeds=seeds, hooks=hooks, rng_states=states, **options
         )
     for place, (model, (X, y)) in enumerate(zip(models, checked, strict=True)):
         n = len(model.networks_)
@@ -194,9 +184,8 @@ def _choose_n_epochs(model: Any, X: np.ndarray, y: np.ndarray) -> int:
             models = [clone(model).set_params(**alone) for _ in part]
             fit_side_by_side(models, hidden, [(X[fold], y[fold]) for fold in part])
             for one, fold in zip(models, part, strict=True):
-                by_network = ["network", "epoch"] if "network" in one.history_ else ["epoch"]
-                of_each = one.history_.groupby(by_network)["validation_mae"].last()
-                curves.append(of_each.groupby("epoch").mean() * len(fold))
+                of_steps = one.history_.groupby(["epoch", "step"], sort=False)["validation_mae"].mean()
+                curves.append(of_steps.groupby("epoch").last() * len(fold))
     model.validation_ = pd.concat(curves, axis=1).sum(axis=1) / sum(map(len, folds))
     return int(model.validation_.idxmin())
 

@@ -116,9 +116,7 @@ class RankedListLoss:
 
 def _weighted_mean(costs: Tensor, d: Tensor, temperature: float, weight_gradient: bool) -> Tensor:
     """The mean over each set, with weights exp(temperature d) / sum exp(temperature d)."""
-    temperature = min(max(temperature, -1e30), 1e30)  # beyond, the worst counts alone, or products overflow
-    d = d.to(torch.promote_types(d.dtype, torch.float32))  # half precision ends at 65504
-    weights = (temperature * d).softmax(dim=1).to(costs.dtype)
+    weights = (temperature * d).softmax(dim=1)
     if not weight_gradient:
         weights = weights.detach()
     return (weights * costs).sum(dim=1)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from .foundation.side_by_side import take
 
@@ -108,7 +109,15 @@ class SiameseNetwork(nn.Module):
             g, h = self.scores(x)
             return take(g, i) + take(h, j)
         z = self.encoder(x)
-        return self.head(take(z, i), take(z, j))
+
+        def of_pairs(i: Tensor, j: Tensor) -> Tensor:
+            return self.head(take(z, i), take(z, j))
+
+        if i.shape[-1] <= self.max_pairs:
+            return of_pairs(i, j)
+        # What the head makes of a block of pairs is made again for the gradient, not kept for all of them.
+        blocks = zip(i.split(self.max_pairs), j.split(self.max_pairs), strict=True)
+        return torch.cat([checkpoint(of_pairs, *block, use_reentrant=False) for block in blocks])
 
     def embed(self, x: Tensor, unit_norm: bool = True) -> Tensor:
         """Place samples in the metric space: their codes, scaled to length 1 if `unit_norm`."""

@@ -54,7 +54,10 @@ class Step(Protocol):
     stacks: ClassVar[bool]  # whether `loss` knows networks side by side; may be left out
 
     def batches(self, network: SiameseNetwork, data: TrainingSet, orders: Orders) -> Batches:
-        """What each gradient step of an epoch takes: tensors that `loss` is given, a tuple a step."""
+        """What each gradient step of an epoch takes: tensors that `loss` is given, a tuple a step.
+
+        The network is in evaluation mode.
+        """
 
     def loss(self, network: SiameseNetwork, data: TrainingSet, *batch: Tensor) -> Tensor:
         """The loss of one gradient step, a scalar."""
@@ -119,11 +122,8 @@ class MetricStep:
     def mine_sets(self, network: SiameseNetwork, data: TrainingSet) -> Tensor:
         """Rows of unlabeled samples (N, 2k) for all anchors: positives, then negatives."""
         miner = self.miner if callable(self.miner) else partial(mine, mode=self.miner)
-        if was_training := network.training:
-            network.eval()
         mined = miner(network, data.x_labeled, data.x_unlabeled, self.k)
-        network.train(was_training)
-        return torch.cat(check_mined(mined, len(data.x_labeled), len(data.x_unlabeled), self.k), dim=1)
+        return check_mined(mined, len(data.x_labeled), len(data.x_unlabeled), self.k)
 
     def look_up(self, anchors: Tensor, mined: Tensor, data: TrainingSet) -> tuple[Tensor, Tensor]:
         """The numbers of some anchors, and the samples mined for them one after the other."""
@@ -255,12 +255,8 @@ def train_side_by_side(
     rng_states : sequence of Tensor, optional
         See `SideBySide`: for what draws from PyTorch's generator (dropout, random mining).
     """
-    alike = {(len(one.y_labeled), len(one.x_unlabeled) > 0) for one in data}
-    if not len(networks) == len(data) == len(seeds) > 0 or len(alike) > 1:
-        raise ValueError(
-            "networks, data and seeds must be as many, 1 or more, and all data hold as many labels, with "
-            f"unlabeled samples or without, got {len(networks)}, {len(data)}, {len(seeds)} and {alike}"
-        )
+    if len(alike := {(len(one.y_labeled), len(one.x_unlabeled) > 0) for one in data}) > 1:
+        raise ValueError(f"all data must hold as many labels, and unlabeled samples or none, got {alike}")
     steps, orders = list(steps), [Orders.from_seed(seed) for seed in seeds]
     for network in networks:
         network.eval()  # where they are stacked, each mines for itself
@@ -270,24 +266,23 @@ def train_side_by_side(
     if team.stack is not None:
         x, y = (torch.stack([one[part] for one in data]) for part in (0, 1))
         together = TrainingSet(x, y, data[0].x_unlabeled)
-    adam = make_adam((w for network in team.trained for w in network.parameters()), learning_rate)
-    own = adam
-    if optimizer_state == "separate":
-        own = make_adam((w for network in team.trained for w in network.encoder.parameters()), learning_rate)
+    adam, encoders = make_adam(team.trained, learning_rate), [network.encoder for network in team.trained]
+    own = adam if optimizer_state == "shared" else make_adam(encoders, learning_rate)
 
     def losses(step: Step) -> Iterator[Tensor]:
         def loss(r: int | None, network: SiameseNetwork, *batch: Tensor) -> Tensor:
             return step.loss(network, together if r is None else data[r], *batch)
 
+        batches = _batches(step, team, data, together, orders)
         team.train()
-        yield from team.losses(loss, _batches(step, team, data, together, orders))
+        yield from team.losses(loss, batches)
         team.train(False)
 
     def epochs() -> Iterator[Epoch]:
         for step in steps:
             is_skipped = step.name != "pairwise" and len(data[0].x_unlabeled) == 0
             optimizer = own if step.name == "metric" else adam
-            yield Epoch(step.name, losses(step), optimizer, "no unlabeled samples" if is_skipped else "")
+            yield step.name, losses(step), optimizer, "no unlabeled samples" if is_skipped else ""
 
     histories = run_epochs(epochs(), networks, hooks, learning_rate)
     team.train(False)

@@ -28,18 +28,7 @@ class MLPHead(nn.Module):
         return estimated if self.n_targets else estimated.squeeze(-1)
 
 
-class AntisymmetricHead(MLPHead):
-    """f(a, b) = h(a, b) - h(b, a), so that f(a, b) = -f(b, a) whatever the weights."""
-
-    def __init__(self, n_codes: int, n_targets: int | None = None) -> None:
-        super().__init__(n_codes, n_targets)
-        self.layers[-1] = nn.Linear(6, n_targets or 1, bias=False)  # a bias would cancel
-
-    def forward(self, z_i: Tensor, z_j: Tensor) -> Tensor:
-        return super().forward(z_i, z_j) - super().forward(z_j, z_i)
-
-
-HEADS = {"linear": LinearPairHead, "MLP": MLPHead, "antisymmetric": AntisymmetricHead}
+HEADS = {"linear": LinearPairHead, "MLP": MLPHead}
 
 
 def make_network(

@@ -252,12 +252,6 @@ class TestFunctionsOfOnesOwn:
         found, expected = (make("DML-S2R", miner=one).fit(X, Y).predict(X) for one in (miner, mine))
         assert_array_equal(found, expected)
 
-    def test_a_batch_of_one_has_no_variance(self):
-        encoder = nn.Sequential(nn.Linear(3, 6), nn.BatchNorm1d(6))
-        with pytest.raises(ParameterError, match="batch_size must be 2 or more for an encoder"):
-            make("MLP", encoder=encoder, batch_size=1).fit(X, Y)
-        make("MLP", encoder=encoder, batch_size=2).fit(X, Y)
-
     @pytest.mark.parametrize("name", ["MLP", "MSSR"])
     def test_weights_after_the_last_step_are_finite(self, name):
         once = {"n_epochs": 1, "max_steps_per_epoch": 1, "learning_rate": 1e30}

@@ -88,47 +88,6 @@ def imports_of(module: str, every: bool) -> set[str]:
     }
 
 
-def test_all_kinds_of_import_are_seen():
-    source = """
-import torch.nn as nn, numpy
-from . import uci
-from .reading import read_table, read_cells
-from ..foundation.checks import make_scaler
-from .. import losses
-if TYPE_CHECKING:
-    from ..estimators import DMLS2RRegressor
-try:
-    import pooch
-except ImportError:
-    pooch = None
-class A:
-    import json
-    def f(self):
-        from ..model import SiameseNetwork
-        if self:
-            import pandas
-"""
-    seen = imports(source, "dmls2r_lite.data", every=False)
-    assert seen == {
-        *(
-            "torch.nn",
-            "numpy",
-            "pooch",
-            "json",
-            "dmls2r_lite.losses",
-            "dmls2r_lite.foundation.checks.make_scaler",
-        ),
-        *(
-            "dmls2r_lite.data.uci",
-            "dmls2r_lite.data.reading.read_table",
-            "dmls2r_lite.data.reading.read_cells",
-        ),
-    }
-    assert imports(source, "dmls2r_lite.data", every=True) - seen == {
-        *("dmls2r_lite.estimators.DMLS2RRegressor", "dmls2r_lite.model.SiameseNetwork", "pandas"),
-    }
-
-
 def test_every_module_has_a_place():
     """At the root stand the files of the method, and nothing else."""
     assert {group(module) for module in MODULES} == set(ALLOWED)

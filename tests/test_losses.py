@@ -12,7 +12,6 @@ from dmls2r_lite.foundation.scores import pairwise_similarity_loss_all_pairs
 from dmls2r_lite.losses import metric_loss_from, pairwise_similarity_loss, ranked_list_loss, to_indices_tuple
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
-SEEDS = range(5)
 
 
 def randn(*shape, seed, scale=1.0):
@@ -34,8 +33,7 @@ class TestPairwiseSimilarityLoss:
         loss = pairwise_similarity_loss(torch.tensor([3.0, 0.0, -1.0]), torch.tensor([1.0, 0.0, -2.0]))
         assert loss.item() == pytest.approx(5 / 3)
 
-    @pytest.mark.parametrize("n", [1, 2, 33])
-    @pytest.mark.parametrize("seed", SEEDS)
+    @pytest.mark.parametrize(("n", "seed"), [(1, 0), (2, 1), (33, 2)])
     def test_equals_loop(self, n, seed):
         estimated, z = randn(n, seed=seed), randn(n, seed=seed + 100)
         loss = pairwise_similarity_loss(estimated, z)
@@ -58,12 +56,7 @@ class TestAllPairs:
         g, h, y = torch.tensor([2.0, 0.0]), torch.tensor([5.0, 1.0]), torch.tensor([1.0, 3.0])
         assert pairwise_similarity_loss_all_pairs(g, h, y).item() == pytest.approx(17)
 
-    def test_is_zero_where_all_differences_are_right(self):
-        y = randn(10, seed=0)
-        assert pairwise_similarity_loss_all_pairs(y + 4, -y - 4, y).item() == pytest.approx(0, abs=1e-12)
-
-    @pytest.mark.parametrize("n", [2, 3, 20])
-    @pytest.mark.parametrize("seed", SEEDS)
+    @pytest.mark.parametrize(("n", "seed"), [(2, 0), (3, 1), (20, 2)])
     def test_equals_loop(self, n, seed):
         g, h, y = (randn(n, seed=3 * seed + place, scale=3) for place in range(3))
         loss = pairwise_similarity_loss_all_pairs(g, h, y)
@@ -113,18 +106,10 @@ class TestRankedListLoss:
         )
         assert loss.item() == pytest.approx(expected)
 
-    def test_is_a_mean_over_anchors(self):
-        # A second anchor far from its negatives and on top of its positives costs nothing.
-        anchors = torch.tensor([[0.0], [100.0]])
-        positives = torch.cat([self.POSITIVES, torch.full((1, 2, 1), 100.0)])
-        negatives = torch.cat([self.NEGATIVES, torch.zeros(1, 2, 1)])
-        assert ranked_list_loss(anchors, positives, negatives, 2.0, 0.5, 0.0).item() == pytest.approx(1 / 2)
-
     @pytest.mark.parametrize("weight_gradient", [False, True])
     @pytest.mark.parametrize("weighting", ["ranked_list", "literal"])
-    @pytest.mark.parametrize(("n", "k", "n_codes"), [(1, 1, 1), (4, 5, 3), (3, 2, 8)])
-    @pytest.mark.parametrize("seed", SEEDS)
-    def test_equals_loop(self, n, k, n_codes, weighting, weight_gradient, seed):
+    @pytest.mark.parametrize(("n", "k", "n_codes", "seed"), [(1, 1, 1, 0), (4, 5, 3, 1), (3, 2, 8, 2)])
+    def test_equals_loop(self, n, k, n_codes, seed, weighting, weight_gradient):
         # Small enough codes for some negatives to be within the boundary, whatever their number.
         anchors, positives, negatives = inputs = (
             randn(n, n_codes, seed=3 * seed, scale=0.3),
@@ -143,13 +128,6 @@ class TestRankedListLoss:
         # At temperature 0 the weights do not depend on the distances: this is the other branch.
         assert gradcheck(lambda *x: ranked_list_loss(*x, 1.2, 0.4, 0.0, weighting, False), inputs)
 
-    def test_weight_gradient_changes_the_gradient_but_not_the_value(self):
-        inputs = (randn(3, 2, seed=0, scale=0.5), randn(3, 4, 2, seed=1), randn(3, 4, 2, seed=2, scale=0.5))
-        losses = [ranked_list_loss(*inputs, weight_gradient=w) for w in (False, True)]
-        assert losses[0] == losses[1]
-        gradients = [torch.autograd.grad(loss, inputs[0])[0] for loss in losses]
-        assert not torch.allclose(*gradients)
-
     @pytest.mark.parametrize("weight_gradient", [False, True])
     def test_gradient_is_finite_at_distance_zero(self, weight_gradient):
         anchors = torch.ones(2, 3, requires_grad=True)
@@ -158,7 +136,8 @@ class TestRankedListLoss:
         assert anchors.grad.isfinite().all()
         assert same.grad.isfinite().all()
 
-    def test_huge_temperature_is_finite_and_leaves_the_worst_of_each_set(self):
+    @pytest.mark.parametrize("temperature", [1e4, 1e30])
+    def test_huge_temperature_is_finite_and_leaves_the_worst_of_each_set(self, temperature):
         anchors, positives, negatives = inputs = (
             randn(3, 2, seed=0, scale=0.3),
             randn(3, 4, 2, seed=1),
@@ -168,7 +147,7 @@ class TestRankedListLoss:
         nearest = (anchors[:, None] - negatives).norm(dim=2).min(dim=1).values
         expected = ((farthest - 0.8).relu() + (1.2 - nearest).relu()).mean() / 2
         for weight_gradient in (False, True):
-            loss = ranked_list_loss(*inputs, temperature=1e4, weight_gradient=weight_gradient)
+            loss = ranked_list_loss(*inputs, temperature=temperature, weight_gradient=weight_gradient)
             assert_close(loss, expected)
             assert all(g.isfinite().all() for g in torch.autograd.grad(loss, inputs))
 
@@ -179,47 +158,20 @@ class TestRankedListLoss:
             ((2, 3), (1, 4, 3), (1, 4, 3)),  # another number of anchors: would broadcast
             ((2, 3), (2, 4, 1), (2, 4, 1)),  # another length of codes: would broadcast
             ((2, 3), (2, 0, 3), (2, 0, 3)),  # nothing in the sets
-            ((0, 3), (0, 4, 3), (0, 4, 3)),  # no anchor
             ((2, 3), (2, 3), (2, 3)),
-            ((2, 3), (2,), (2,)),
-            ((3,), (2, 4, 3), (2, 4, 3)),
         ],
     )
     def test_shapes_that_do_not_fit(self, shapes):
         with pytest.raises(ValueError, match="positives and negatives both"):
             ranked_list_loss(*(torch.zeros(shape) for shape in shapes))
 
-    def test_unknown_weighting(self):
-        with pytest.raises(
-            ValueError, match="weighting must be one of 'ranked_list', 'literal', got 'equal'"
-        ):
-            ranked_list_loss(self.ANCHORS, self.POSITIVES, self.NEGATIVES, weighting="equal")
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-@pytest.mark.parametrize("temperature", [1e6, -1e6, 1e30, 3e38])
-def test_large_temperatures_in_low_precision(dtype, temperature):
-    """The worst of each set counts alone."""
-    anchors = torch.zeros(1, 1, dtype=dtype, requires_grad=True)
-    positives, negatives = (torch.tensor([[[1.0], [3.0]]], dtype=dtype) for _ in "pn")
-    if abs(temperature) > 1e30:
-        with pytest.raises(ValueError, match="temperature must be a finite number"):
-            ranked_list_loss(anchors, positives, negatives, 4.0, 1.0, temperature)
-        return
-    loss = ranked_list_loss(anchors, positives, negatives, 4.0, 1.0, temperature)
-    loss.backward()
-    # positives cost 0 and 0 beyond 3, negatives 3 and 1: the nearest is the worst
-    assert loss.item() == (1.5 if temperature > 0 else 0.5)
-    assert anchors.grad.isfinite().all()
-
-
-@pytest.mark.parametrize(
-    "parameters", [{"margin": -0.1}, {"margin": 1.3}, {"boundary": 0.0}, {"boundary": -1}]
-)
-def test_parameters_out_of_range(parameters):
-    name = next(iter(parameters))
-    with pytest.raises(ValueError, match=f"^{name} must be"):
-        ranked_list_loss(torch.zeros(1, 1), torch.zeros(1, 1, 1), torch.zeros(1, 1, 1), **parameters)
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [("margin", -0.1), ("margin", 1.3), ("boundary", 0.0), ("temperature", 3e38), ("weighting", "equal")],
+    )
+    def test_parameters_out_of_range(self, name, value):
+        with pytest.raises(ValueError, match=f"^{name} must be"):
+            ranked_list_loss(self.ANCHORS, self.POSITIVES, self.NEGATIVES, **{name: value})
 
 
 class TestPytorchMetricLearning:

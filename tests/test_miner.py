@@ -50,16 +50,8 @@ def test_equal_differences_go_by_column(mode):
     assert lists(mine_from_scores(torch.zeros(2), torch.full((50,), 7.0), 3, mode)) == (first, first)
 
 
-def test_mirrored_differences_tie_in_size():
-    # +1 and -1 are equally small, +2 and -2 equally large: order of columns decides
-    h = torch.tensor([2.0, -1.0, 1.0, -2.0, 1.0, -1.0, 2.0])
-    expected = ([[1, 2, 4]], [[0, 3, 6]])
-    assert lists(mine_positives_negatives(h[None], 3)) == expected
-    assert lists(mine_from_scores(torch.zeros(1), h, 3)) == expected
-
-
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(60))
 def test_small_integers_with_ties_everywhere(mode, seed):
     generator = torch.Generator().manual_seed(seed)
 
@@ -77,7 +69,7 @@ def test_small_integers_with_ties_everywhere(mode, seed):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("m", [5, 6, 9, 10, 11, 200])  # k = 5: M == k, M < 2k, M == 2k, M > 2k
 def test_random_scores(dtype, m, mode):
-    for seed in range(10):
+    for seed in range(3):
         generator = torch.Generator().manual_seed(seed)
         g, h = (torch.randn(size, generator=generator, dtype=dtype) for size in (7, m))
         assert_all_agree(g, h, 5, mode)
@@ -102,46 +94,32 @@ def test_all_anchors_on_one_side(mode):
         assert_all_agree(torch.tensor([g]), h, 4, mode)
 
 
-def test_signed_mining_by_scores_is_the_same_for_every_anchor():
-    # The design's reason for "absolute": with a separable head the anchor only shifts the differences.
-    positives, negatives = mine_from_scores(torch.randn(6), torch.randn(30), 4, "signed")
-    assert (positives == positives[0]).all()
-    assert (negatives == negatives[0]).all()
+BOTH = [
+    (mine_positives_negatives, (torch.zeros(2, 3),)),
+    (mine_from_scores, (torch.zeros(2), torch.zeros(3))),
+]
+NOT_FINITE = "estimated differences must be finite: has training diverged"
+NAN, INF = torch.tensor([0.0, torch.nan]), torch.tensor([0.0, torch.inf])
 
 
-@pytest.mark.parametrize("k", [-1, 0, 4])
-def test_k_out_of_range(k):
-    message = f"k must be between 1 and the number of unlabeled samples, 3, got {k}"
+@pytest.mark.parametrize(
+    ("function", "arguments", "message"),
+    [
+        *[
+            (f, (*given, k), f"k must be .* unlabeled samples, 3, got {k}")
+            for f, given in BOTH
+            for k in (0, 4)
+        ],
+        *[(f, (*given, 1, "squared"), "mode must be .* got 'squared'") for f, given in BOTH],
+        (mine_positives_negatives, (torch.zeros(2, 3, 2), 1, "signed"), "'absolute' for vector targets"),
+        (mine_positives_negatives, (NAN, 1), r"must have shape \(N, M\) or \(N, M, t\), got \(2,\)"),
+        *[(mine_positives_negatives, (bad[None], 1), NOT_FINITE) for bad in (NAN, INF, -INF)],
+        *[(mine_from_scores, scores, NOT_FINITE) for scores in ((NAN, torch.zeros(2), 1), (INF, INF, 1))],
+    ],
+)
+def test_mistakes(function, arguments, message):
     with pytest.raises(ValueError, match=message):
-        mine_positives_negatives(torch.zeros(2, 3), k)
-    with pytest.raises(ValueError, match=message):
-        mine_from_scores(torch.zeros(2), torch.zeros(3), k)
-
-
-def test_unknown_mode():
-    with pytest.raises(ValueError, match="mode must be 'absolute' or 'signed', got 'squared'"):
-        mine_positives_negatives(torch.zeros(2, 3), 1, "squared")
-    with pytest.raises(ValueError, match="mode must be 'absolute' or 'signed', got 'squared'"):
-        mine_from_scores(torch.zeros(2), torch.zeros(3), 1, "squared")
-
-
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
-def test_values_that_are_not_finite(bad):
-    good, spoilt = torch.zeros(3), torch.tensor([0.0, bad, 0.0])
-    with pytest.raises(ValueError, match="finite: has training diverged"):
-        mine_positives_negatives(spoilt[None], 1)
-    for g, h in ((spoilt, good), (good, spoilt)):
-        with pytest.raises(ValueError, match="finite: has training diverged"):
-            mine_from_scores(g, h, 1)
-
-
-def test_shapes_that_do_not_fit():
-    with pytest.raises(ValueError, match=r"differences must have shape \(N, M\) or \(N, M, t\), got \(3,\)"):
-        mine_positives_negatives(torch.zeros(3), 1)
-    with pytest.raises(ValueError, match=r"g_anchors and h_unlabeled must have shapes \(N,\) and \(M,\)"):
-        mine_from_scores(torch.zeros(2, 1), torch.zeros(3), 1)
-    with pytest.raises(ValueError, match=r"or \(R, N\) and \(R, M\), got \(2, 1\) and \(3, 4\)"):
-        mine_from_scores(torch.zeros(2, 1), torch.zeros(3, 4), 1)
+        function(*arguments)
 
 
 @pytest.fixture
@@ -157,10 +135,9 @@ def samples():
     [("linear", None, "absolute"), ("linear", None, "signed"), ("MLP", None, "absolute"),
      ("MLP", None, "signed"), ("linear", 2, "absolute"), ("MLP", 2, "absolute")],
 )  # fmt: skip
-@pytest.mark.parametrize("seed", range(2))
-def test_mine_equals_loop_in_so_many_pairs(head, n_targets, mode, max_pairs, seed, samples, tmp_path):
+def test_mine_equals_loop_in_so_many_pairs(head, n_targets, mode, max_pairs, samples, tmp_path):
     x, u = samples
-    network, sizes = make_network(head=head, n_targets=n_targets, max_pairs=max_pairs, seed=seed), []
+    network, sizes = make_network(head=head, n_targets=n_targets, max_pairs=max_pairs), []
     expected = naive.mine(naive.difference_matrix(naive.pair_function(network), x, u), 3, mode)
     whole = network.compare_codes
 
@@ -176,8 +153,3 @@ def test_mine_equals_loop_in_so_many_pairs(head, n_targets, mode, max_pairs, see
     np.save(tmp_path / "u.npy", u.numpy())
     mapped = torch.from_numpy(np.load(tmp_path / "u.npy", mmap_mode="c"))
     assert lists(mine(network, x, mapped, 3, mode)) == expected
-
-
-def test_signed_mining_of_vectors_is_refused(samples):
-    with pytest.raises(ValueError, match="mode must be 'absolute' for vector targets, got 'signed'"):
-        mine(make_network(n_targets=2), *samples, 3, "signed")

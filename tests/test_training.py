@@ -12,13 +12,11 @@ from torch import nn
 from torch.testing import assert_close
 
 from dmls2r_lite.foundation import descent
-from dmls2r_lite.foundation.descent import descend
 from dmls2r_lite.foundation.scores import pairs_from_numbers
-from dmls2r_lite.losses import RankedListLoss
 from dmls2r_lite.miner import mine
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
 from dmls2r_lite.rivals.placebos import mine_random, mine_swapped, null_loss
-from dmls2r_lite.training import SCHEDULES, MetricStep, Orders, PairwiseStep, TrainingSet, alternate, plan
+from dmls2r_lite.training import SCHEDULES, Orders, PairwiseStep, TrainingSet, alternate, plan
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 N, M = 7, 12
@@ -44,14 +42,16 @@ def same_bits(weights_a, weights_b):
 
 @pytest.mark.parametrize("head", naive.HEADS)
 @pytest.mark.parametrize("n_targets", [None, 2])
-@pytest.mark.parametrize("seed", range(3))
-def test_all_pairs_at_once_equal_loop(head, n_targets, seed, data):
+@pytest.mark.parametrize("max_pairs", [2**16, 5])
+def test_all_pairs_at_once_equal_loop(head, n_targets, max_pairs, data):
     x, y, u = data
     if n_targets:
         y = torch.stack([y, y.flip(0) ** 2], dim=1)
-    network, step = make_network(head=head, n_targets=n_targets, seed=seed), PairwiseStep(None)
+    network, step, formed = make_network(True, max_pairs, 1, head, n_targets), PairwiseStep(None), []
+    network.head.register_forward_hook(lambda _, inputs, __: formed.append(len(inputs[0])))
     (batch,) = step.batches(network, TrainingSet(x, y, u), Orders.from_seed(0))
     loss = step.loss(network, TrainingSet(x, y, u), *batch)
+    assert max(formed, default=0) <= max_pairs
     looped = naive.all_pairs_loss(naive.pair_function(network), x, y)
     assert_close(loss, looped, **EXACT)
     gradients = torch.autograd.grad(loss, list(network.parameters()))
@@ -65,120 +65,46 @@ def test_pairs_are_numbered_row_by_row():
     assert list(zip(i.tolist(), j.tolist(), strict=True)) == [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
 
 
-class TestHistory:
-    COLUMNS = ("epoch", "step", "loss", "n_steps", "seconds", "skipped")
-
-    @pytest.mark.parametrize(
-        ("schedule", "steps", "epochs"),
-        [
-            (alternate, ["pairwise", "metric"] * 2, [1, 1, 2, 2]),
-            (SCHEDULES["alternate_pairwise_last"], ["pairwise", "metric", "pairwise"], [1, 1, 2]),
-            (lambda n: ["metric"] * n + ["pairwise"], ["metric", "metric", "pairwise"], [1, 2, 1]),
-        ],
-    )
-    def test_rows_of_each_schedule(self, schedule, steps, epochs, data):
-        history = train(make_network(), *data, schedule=schedule, n_epochs=2)
-        assert tuple(history.columns) == self.COLUMNS
-        assert history["step"].tolist() == steps
-        assert history["epoch"].tolist() == epochs
-        assert np.isfinite(history["loss"]).all()
-        assert (history["seconds"] > 0).all()
-        assert (history["skipped"] == "").all()
-
-    def test_metric_epochs_without_unlabeled_samples_say_so(self, data):
-        x, y, u = data
-        history = train(make_network(), x, y, u[:0], n_epochs=2)
-        assert history["skipped"].tolist() == ["", "no unlabeled samples"] * 2
-        assert history["n_steps"].tolist() == [2, 0, 2, 0]
-        assert history["loss"].isna().tolist() == [False, True] * 2
-
-    @pytest.mark.parametrize(
-        ("options", "n_pairwise", "n_metric"),
-        [
-            ({}, 2, 1),  # 42 pairs by 32, all anchors at once
-            ({"pair_batch_size": 4, "anchor_batch_size": 3}, 11, 3),
-            ({"pair_batch_size": 4, "anchor_batch_size": 3, "max_steps_per_epoch": 2}, 2, 2),
-            ({"pair_batch_size": None, "max_steps_per_epoch": 1}, 1, 1),
-            ({"pair_batch_size": 1000, "anchor_batch_size": 1000}, 1, 1),
-        ],
-    )
-    def test_number_of_steps(self, options, n_pairwise, n_metric, data):
-        history = train(make_network(), *data, n_epochs=1, **options)
-        assert history["n_steps"].tolist() == [n_pairwise, n_metric]
-
-    def test_loss_of_a_full_batch_epoch_is_eq_2_before_its_step(self, data):
-        x, y, _ = data
-        network = make_network()
-        expected = naive.all_pairs_loss(naive.pair_function(network), x, y).item()
-        history = train(network, *data, schedule=SCHEDULES["pairwise_only"], n_epochs=1, pair_batch_size=None)
-        assert history["loss"].tolist() == pytest.approx([expected], rel=1e-10)
-
-    def test_hooks_come_after_each_epoch_and_may_add_to_its_row(self, data):
-        network, calls = make_network(), []
-
-        def callback(net, row):
-            assert net is network
-            assert not net.training
-            calls.append((row["step"], row["epoch"]))
-            row["seen"] = len(calls)
-
-        history = train(network, *data, n_epochs=2, callback=callback)
-        assert calls == [("pairwise", 1), ("metric", 1), ("pairwise", 2), ("metric", 2)]
-        assert history["seen"].tolist() == [1, 2, 3, 4]
-
-
-class PairRecorder(SiameseNetwork):
-    """Notes every pair of samples, told apart by their first feature."""
-
-    def compare(self, x, i, j):
-        self.seen = [*getattr(self, "seen", []), *zip(x[i, 0].tolist(), x[j, 0].tolist(), strict=True)]
-        return super().compare(x, i, j)
+@pytest.mark.parametrize(
+    ("options", "n_pairwise", "n_metric"),
+    [
+        ({}, 2, 1),  # 42 pairs by 32, all anchors at once
+        ({"pair_batch_size": 4, "anchor_batch_size": 3}, 11, 3),
+        ({"pair_batch_size": 4, "anchor_batch_size": 3, "max_steps_per_epoch": 2}, 2, 2),
+        ({"pair_batch_size": 1000, "anchor_batch_size": 1000}, 1, 1),
+    ],
+)
+def test_number_of_steps(options, n_pairwise, n_metric, data):
+    history = train(make_network(), *data, n_epochs=1, **options)
+    assert history["n_steps"].tolist() == [n_pairwise, n_metric]
 
 
 @pytest.mark.parametrize(("max_steps", "n_seen"), [(100, N * (N - 1)), (3, 3 * 8)])
 def test_each_pair_is_drawn_at_most_once_an_epoch(max_steps, n_seen, data):
-    x, y, u = data
-    x[:, 0] = torch.arange(N)
-    network = PairRecorder(make_encoder(3, (12, 8)), LinearPairHead(8)).double()
-    epochs = []
-    train(
-        network, x, y, u, schedule=SCHEDULES["pairwise_only"], n_epochs=3, pair_batch_size=8,
-        max_steps_per_epoch=max_steps, callback=lambda net, _: epochs.append(net.__dict__.pop("seen")),
-    )  # fmt: skip
-    assert len(epochs) == 3
-    for seen in epochs:
-        assert len(seen) == len(set(seen)) == n_seen
-        assert all(i != j for i, j in seen)
-    assert epochs[0] != epochs[1]  # in another order each time
+    step, orders = PairwiseStep(8, max_steps), Orders.from_seed(0)
+    epochs = [step.batches(make_network(), TrainingSet(*data), orders) for _ in range(3)]
+    drawn = [torch.cat([numbers for (numbers,) in batches]).tolist() for batches in epochs]
+    for numbers in drawn:
+        assert len(numbers) == len(set(numbers)) == n_seen
+        assert set(numbers) <= set(range(N * (N - 1)))
+    assert drawn[0] != drawn[1]  # in another order each time
 
 
-class TestOptimizerState:
+@pytest.mark.parametrize("state", ["shared", "separate"])
+def test_momentum_of_a_shared_adam_moves_the_encoder_but_not_the_head(state, data):
     """Placebo metric epochs: the loss, and its gradient, is zero."""
-
-    PLACEBO = {"metric_loss": null_loss}  # noqa: RUF012
-
-    def weights_by_epoch(self, data, state):
-        network = make_network()
-        recorded = [weights(network)]
-        history = train(
-            network, *data, n_epochs=2, optimizer_state=state, **self.PLACEBO,
-            callback=lambda net, _: recorded.append(weights(net)),
-        )  # fmt: skip
-        assert history["loss"][1::2].tolist() == [0.0, 0.0]
-        return recorded
-
-    def test_separate_adam_does_nothing_with_zero_gradient(self, data):
-        start, pairwise_1, metric_1, pairwise_2, metric_2 = self.weights_by_epoch(data, "separate")
-        assert not same_bits(start, pairwise_1)
-        assert same_bits(pairwise_1, metric_1)
-        assert not same_bits(metric_1, pairwise_2)
-        assert same_bits(pairwise_2, metric_2)
-
-    def test_momentum_of_a_shared_adam_moves_the_encoder_but_not_the_head(self, data):
-        _, pairwise_1, metric_1, _, _ = self.weights_by_epoch(data, "shared")
-        n_head = len(list(make_network().head.parameters()))
-        assert not same_bits(pairwise_1[:-n_head], metric_1[:-n_head])
-        assert same_bits(pairwise_1[-n_head:], metric_1[-n_head:])
+    network, by_epoch = make_network(), [weights(make_network())]
+    train(
+        network, *data, n_epochs=2, optimizer_state=state, metric_loss=null_loss,
+        callback=lambda net, _: by_epoch.append(weights(net)),
+    )  # fmt: skip
+    start, pairwise_1, metric_1, pairwise_2, metric_2 = by_epoch
+    assert not same_bits(start, pairwise_1)
+    assert not same_bits(metric_1, pairwise_2)
+    for before, after in ((pairwise_1, metric_1), (pairwise_2, metric_2)):
+        n_head = len(list(network.head.parameters()))
+        assert same_bits(before[:-n_head], after[:-n_head]) == (state == "separate")
+        assert same_bits(before[-n_head:], after[-n_head:])
 
 
 @pytest.mark.parametrize("state", ["shared", "separate"])
@@ -187,10 +113,11 @@ def test_step_1_alone_is_alternate_without_unlabeled_rows(state, data):
     alone, skipping = make_network(), make_network()
     options = {"n_epochs": 3, "pair_batch_size": 8, "optimizer_state": state}
     history_alone = train(alone, x, y, u, schedule=SCHEDULES["pairwise_only"], **options)
-    history_skipping = train(skipping, x, y, u[:0], **options)
+    history = train(skipping, x, y, u[:0], **options)
     assert same_bits(weights(alone), weights(skipping))
-    pairwise = history_skipping[history_skipping["step"] == "pairwise"]
-    assert history_alone["loss"].tolist() == pairwise["loss"].tolist()
+    assert history_alone["loss"].tolist() == history["loss"].dropna().tolist()
+    assert history["skipped"].tolist() == ["", "no unlabeled samples"] * 3
+    assert history["n_steps"].tolist() == [6, 0] * 3
 
 
 def test_dropout_is_off_while_mining_and_on_while_learning(data):
@@ -208,14 +135,9 @@ def test_dropout_is_off_while_mining_and_on_while_learning(data):
 
 
 def test_diverging_training_says_so(data):
+    options = {"n_epochs": 5, "learning_rate": 1e200, "schedule": SCHEDULES["pairwise_only"]}
     with pytest.raises(ValueError, match=r"training diverged: .* try a learning_rate below 1e\+200"):
-        train(
-            make_network(),
-            *data,
-            n_epochs=5,
-            learning_rate=1e200,
-            schedule=SCHEDULES["pairwise_only"],
-        )
+        train(make_network(), *data, **options)
 
 
 def naive_train(network, x, y, u, *, steps, seed, k, pair_batch_size, anchor_batch_size, state, loss_options):
@@ -288,7 +210,11 @@ def check_against_naive_training(network, data, schedule, steps, state="shared",
         network, *data, schedule=schedule, n_epochs=2, optimizer_state=state, **options, **loss_options
     )
     expected = naive_train(looped, *data, steps=steps, state=state, loss_options=loss_options, **options)
+    assert tuple(history.columns) == ("epoch", "step", "loss", "n_steps", "seconds", "skipped")
     assert history["step"].tolist() == steps
+    assert history["epoch"].tolist() == [steps[: place + 1].count(step) for place, step in enumerate(steps)]
+    assert (history["seconds"] > 0).all()
+    assert (history["skipped"] == "").all()
     assert history["loss"].tolist() == pytest.approx(expected, rel=1e-10)
     assert (history["loss"] > 0).all()
     for trained, by_loops, start in zip(weights(network), weights(looped), before, strict=True):
@@ -296,14 +222,12 @@ def check_against_naive_training(network, data, schedule, steps, state="shared",
         assert not torch.equal(trained, start)
 
 
-@pytest.mark.parametrize("weighting", ["ranked_list", "literal"])
-@pytest.mark.parametrize("state", ["shared", "separate"])
-@pytest.mark.parametrize("separable", [True, False])
-def test_equals_naive_training(separable, state, weighting, data):
-    check_against_naive_training(
-        make_network(separable, max_pairs=5), data, alternate, ["pairwise", "metric"] * 2, state,
-        LOSS_OPTIONS | {"weighting": weighting},
-    )  # fmt: skip
+@pytest.mark.parametrize(
+    ("weighting", "state"), [("literal", "shared"), ("ranked_list", "separate"), ("literal", "separate")]
+)
+def test_equals_naive_training(weighting, state, data):
+    options, steps = LOSS_OPTIONS | {"weighting": weighting}, ["pairwise", "metric"] * 2
+    check_against_naive_training(make_network(), data, alternate, steps, state, options)
 
 
 @pytest.mark.parametrize(
@@ -330,49 +254,26 @@ def test_any_head_and_vector_targets_equal_naive_training(head, n_targets, data)
     assert_close(network.predict(u, x, y), naive.predict(naive.pair_function(network), u, x, y))
 
 
-def test_antisymmetric_head_is_antisymmetric(data):
-    x, _, u = data
-    network = make_network(head="antisymmetric", n_targets=3)
-    forth, back = network.difference_matrix(x, u), network.difference_matrix(u, x)
-    assert torch.equal(forth, -back.transpose(0, 1))
-    assert not network.difference_matrix(x, x).diagonal().any()
+@pytest.mark.parametrize(("is_interactive", "epoch"), [(True, 3), (False, 3), (True, 1), (False, 1)])
+def test_an_interrupt_keeps_what_was_trained_where_a_person_waits(is_interactive, epoch, data, monkeypatch):
+    monkeypatch.setattr(descent, "_is_interactive", lambda: is_interactive)
+    network, losses = make_network(), []
 
+    def loss(batch):
+        losses.append(1)
+        if len(losses) == epoch:
+            raise KeyboardInterrupt
+        return null_loss(batch)
 
-class TestInterrupt:
-    def interrupted(self, data, monkeypatch, *, after, interactive):
-        monkeypatch.setattr(descent, "_is_interactive", lambda: interactive)
-        network, losses = make_network(), []
-
-        def loss(batch):
-            losses.append(1)
-            if len(losses) > after:
-                raise KeyboardInterrupt
-            return null_loss(batch)
-
-        return network, train(network, *data, n_epochs=5, metric_loss=loss)
-
-    def test_keeps_what_was_trained_where_a_person_waits(self, data, monkeypatch):
-        with pytest.warns(UserWarning, match="interrupted in metric epoch 3: the network stays as it is now"):
-            network, history = self.interrupted(data, monkeypatch, after=2, interactive=True)
-        assert history["step"].tolist() == ["pairwise", "metric"] * 2 + ["pairwise"]
-        assert not network.training
-        assert not same_bits(weights(network), weights(make_network()))
-
-    def test_at_any_place(self, data, monkeypatch):
-        monkeypatch.setattr(descent, "_is_interactive", lambda: True)
-
-        def interrupt(network, row):
-            if row["step"] == "metric":
-                raise KeyboardInterrupt
-
-        with pytest.warns(UserWarning, match="interrupted in metric epoch 1"):
-            history = train(make_network(), *data, n_epochs=5, callback=interrupt)
-        assert history["step"].tolist() == ["pairwise", "metric"]
-
-    @pytest.mark.parametrize("after", [0, 2])
-    def test_goes_on_elsewhere(self, after, data, monkeypatch):
+    if not is_interactive:
         with pytest.raises(KeyboardInterrupt):
-            self.interrupted(data, monkeypatch, after=after, interactive=False)
+            train(network, *data, n_epochs=5, metric_loss=loss)
+        return
+    with pytest.warns(UserWarning, match=f"interrupted in metric epoch {epoch}: the network stays as it is"):
+        history = train(network, *data, n_epochs=5, metric_loss=loss)
+    assert history["step"].tolist() == ["pairwise", "metric"] * (epoch - 1) + ["pairwise"]
+    assert not network.training
+    assert not same_bits(weights(network), weights(make_network()))
 
 
 class TestPlacebos:
@@ -381,13 +282,6 @@ class TestPlacebos:
         train(network, *data, n_epochs=3, metric_loss=null_loss, optimizer_state="separate")
         train(alone, *data, n_epochs=3, schedule=SCHEDULES["pairwise_only"])
         assert same_bits(weights(network), weights(alone))
-
-    def test_null_loss_is_the_true_one_times_zero(self, data):
-        networks = make_network(), make_network()
-        train(networks[0], *data, n_epochs=3, metric_loss=null_loss)
-        train(networks[1], *data, n_epochs=3,
-              metric_loss=lambda batch: 0 * RankedListLoss(1.2, 0.4, 10.0)(batch))  # fmt: skip
-        assert same_bits(*map(weights, networks))
 
     def test_swapped(self, data):
         network, (x, _, u) = make_network(), data
@@ -409,90 +303,33 @@ class TestPlacebos:
         expected = counts.mean()
         assert ((counts - expected).abs() < 5 * expected.sqrt()).all()  # uniform, to five standard deviations
 
-    def test_miner_is_called_once_an_epoch_and_its_sets_are_used(self, data):
-        calls = []
 
-        def first_rows(network, x_anchors, x_unlabeled, k):
-            calls.append((network.training, len(x_anchors), len(x_unlabeled), k))
-            rows = torch.arange(k).expand(len(x_anchors), k)
-            return rows, rows + k
+def test_a_miner_is_called_once_an_epoch_and_a_loss_is_given_its_sets(data):
+    (x, y, u), calls, seen = data, [], []
 
-        seen = []
+    def first_rows(network, x_anchors, x_unlabeled, k):
+        calls.append((network.training, len(x_anchors), len(x_unlabeled), k))
+        rows = torch.arange(k).expand(len(x_anchors), k)
+        return rows, rows + k
 
-        def spy(batch):
-            seen.append((batch.positives.detach(), batch.negatives.detach()))
-            return null_loss(batch)
+    def spy(batch):
+        seen.append(batch)
+        return null_loss(batch)
 
-        network = make_network()
-        x, y, u = data
-        train(network, x, y, u, n_epochs=2, k=2, miner=first_rows, metric_loss=spy, anchor_batch_size=4,
-              optimizer_state="separate", schedule=SCHEDULES["sequential_metric_first"])  # fmt: skip
-        assert calls == [(False, len(x), len(u), 2)] * 2
-        start = make_network().embed(u[:4]).detach()
-        assert_close(seen[0][0][0], start[:2])
-        assert_close(seen[0][1][0], start[2:4])
-
-
-def test_without_unlabeled_samples_joint_epochs_are_skipped(data):
-    x, y, u = data
-    network = make_network()
-    history = train(network, x, y, u[:0], n_epochs=2, schedule=SCHEDULES["joint"])
-    assert history["skipped"].tolist() == ["no unlabeled samples"] * 2
-    assert same_bits(weights(network), weights(make_network()))
-
-
-class TestLossOfOnesOwn:
-    """A loss with continuous labels: the log-ratio loss (Kim et al. 2019) on what a batch holds."""
-
-    @staticmethod
-    def log_ratio(batch):
-        d = torch.cat([batch.d_positives, batch.d_negatives], dim=1).abs()
-        z = (batch.anchors[:, None] - torch.cat([batch.positives, batch.negatives], dim=1)).square().sum(-1)
-        logs = z.log() - d.log()
-        return (logs[:, :, None] - logs[:, None, :]).square().mean()
-
-    @staticmethod
-    def log_ratio_by_loops(z_anchors, z_samples, differences):
-        terms = []
-        for anchor, samples, d in zip(z_anchors, z_samples, differences, strict=True):
-            for z_i, d_i in zip(samples, d, strict=True):
-                for z_j, d_j in zip(samples, d, strict=True):
-                    ratio = ((anchor - z_i) ** 2).sum() / ((anchor - z_j) ** 2).sum()
-                    terms.append((ratio.log() - (d_i.abs() / d_j.abs()).log()) ** 2)
-        return sum(terms) / len(terms)
-
-    def test_equals_loops_on_the_networks_codes_and_estimates(self, data):
-        x, y, u = data
-        network = make_network()
-        step = MetricStep(k=2, metric_loss=self.log_ratio, embedding="raw")
-        training_set = TrainingSet(x, y, u)
-        ((anchors, x_mined),) = step.batches(network, training_set, Orders.from_seed(0))
-        loss = step.loss(network, training_set, anchors, x_mined)
-        positives, negatives = mine(network, x, u, 2)
-        mined = torch.cat([positives, negatives], dim=1)[anchors]
-        f = naive.pair_function(network)
-        differences = [[f(x[a], u[row]).detach() for row in mined[at]] for at, a in enumerate(anchors)]
-        z = network.encoder(u[mined.flatten()]).unflatten(0, mined.shape)
-        looped = self.log_ratio_by_loops(network.encoder(x[anchors]), z, differences)
-        assert_close(loss, looped, **EXACT)
-        encoder = list(network.encoder.parameters())
-        gradients = [torch.autograd.grad(value, encoder) for value in (loss, looped)]
-        assert_close(*gradients, **EXACT)
-
-
-def test_descend_takes_a_step_for_each_loss():
-    weight = nn.Parameter(torch.tensor([1.0, -2.0], dtype=torch.float64))
-    seen = []
-
-    def losses():
-        for _ in range(3):
-            seen.append(weight.detach().clone())
-            yield (weight**2).sum()
-
-    returned = descend(losses(), torch.optim.SGD([weight], lr=0.25))
-    assert [values.tolist() for values in seen] == [[1.0, -2.0], [0.5, -1.0], [0.25, -0.5]]
-    assert returned.tolist() == [5.0, 1.25, 0.3125]
-    assert weight.tolist() == [0.125, -0.25]
+    network, start = make_network(), make_network()
+    train(network, x, y, u, n_epochs=2, k=2, miner=first_rows, metric_loss=spy, embedding="raw",
+          schedule=SCHEDULES["sequential_metric_first"])  # fmt: skip
+    assert calls == [(False, len(x), len(u), 2)] * 2
+    order = [y.tolist().index(target) for target in seen[0].y.tolist()]
+    assert sorted(order) == list(range(N))
+    assert_close(seen[0].anchors, start.encoder(x[order]), **EXACT)
+    differences = naive.difference_matrix(naive.pair_function(start), x[order], u[:4]).detach()
+    for rows, codes, d in (
+        (slice(0, 2), seen[0].positives, seen[0].d_positives),
+        (slice(2, 4), seen[0].negatives, seen[0].d_negatives),
+    ):
+        assert_close(codes, start.encoder(u[rows]).expand(N, 2, -1), **EXACT)
+        assert_close(d, differences[:, rows], **EXACT)
 
 
 @pytest.mark.parametrize("names", [[], ["pairwise", "triplet"]])

@@ -7,7 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,18 +17,14 @@ from torch import Tensor, nn
 Hook = Callable[[Any, dict[str, Any]], object]  # is given a network and its row of the history
 
 
-class Epoch(NamedTuple):
-    """One epoch of one or several networks."""
-
-    name: str
-    losses: Iterable[Tensor]  # of each gradient step, of shape (R,), when they are asked for
-    optimizer: torch.optim.Optimizer
-    skipped: str = ""  # the reason
+# One epoch of R networks: its name, its losses of shape (R,) when they are asked for, what takes the gradient
+# steps, and the reason if it is skipped.
+Epoch = tuple[str, Iterable[Tensor], torch.optim.Optimizer, str]
 
 
-def make_adam(parameters: Iterable[nn.Parameter], learning_rate: float) -> torch.optim.Adam:
+def make_adam(modules: Iterable[nn.Module], learning_rate: float) -> torch.optim.Adam:
     """Adam, all weights in one pass where PyTorch has that."""
-    weights = list(parameters)
+    weights = [weight for module in modules for weight in module.parameters()]
     fused = all(weight.device.type in ("cpu", "cuda") for weight in weights)
     return torch.optim.Adam(weights, lr=learning_rate, fused=fused)
 

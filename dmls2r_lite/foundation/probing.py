@@ -8,14 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from .parameters import ParameterError, shown
-
-
-def has_batch_norm(module: nn.Module) -> bool:
-    """Whether a module cannot take a batch of one in training."""
-    return any(isinstance(part, _BatchNorm) for part in module.modules())
 
 
 def check_encoder_given(encoder: nn.Module | None, X: np.ndarray) -> None:
@@ -32,8 +26,6 @@ def probe_encoder(encoder: nn.Module, x: Tensor) -> Tensor:
     ParameterError
         If it fails, or gives anything but a row of floating point numbers for each sample.
     """
-    if any(weight.is_meta for weight in encoder.parameters()):
-        raise ParameterError("encoder must hold its weights, got one whose weights are on the meta device")
     wanted = (
         f"encoder must map {len(x)} samples of shape {tuple(x.shape[1:])} to a tensor ({len(x)}, n_codes)"
     )
@@ -53,12 +45,8 @@ def probe_head(head: Any, z: Tensor, target_shape: tuple[int, ...]) -> None:
     d = _try(wanted, lambda codes: head.eval()(codes, codes.flip(0)), z, lambda found: found == shape)
     if hasattr(head, "scores"):
         wanted = "head must have a method scores with head(z_i, z_j) == g_i + h_j, or none"
-
-        def sums(codes: Tensor) -> Tensor:
-            g, h = head.scores(codes)
-            return g + h.flip(0)
-
-        total = _try(wanted, sums, z, lambda found: found == shape)
+        g, h = (lambda codes: head.scores(codes)[0]), (lambda codes: head.scores(codes)[1].flip(0))
+        total = _try(wanted, lambda codes: g(codes) + h(codes), z, lambda found: found == shape)
         if not torch.allclose(total, d, rtol=1e-3, atol=1e-4):
             raise ParameterError(f"{wanted}, got {total.tolist()} in place of {d.tolist()}")
 
@@ -72,15 +60,11 @@ def _try(
             result = function(x)
     except Exception as error:  # another's code may raise anything
         raise ParameterError(f"{wanted}, got {type(error).__name__}: {error}") from error
-    if not isinstance(result, Tensor):
-        raise ParameterError(f"{wanted}, got {type(result).__name__}")
-    if not fits(tuple(result.shape)):
-        raise ParameterError(f"{wanted}, got shape {tuple(result.shape)}")
-    if result.dtype != x.dtype or result.device != x.device:
-        raise ParameterError(
-            f"{wanted}, like its input {x.dtype} on {x.device}, got {result.dtype} on {result.device}"
-        )
-    return result
+    is_tensor = isinstance(result, Tensor)
+    if is_tensor and fits(result.shape) and (result.dtype, result.device) == (x.dtype, x.device):
+        return result
+    got = f"shape {tuple(result.shape)}, {result.dtype} on {result.device}" if is_tensor else type(result)
+    raise ParameterError(f"{wanted}, {x.dtype} on {x.device}, got {got}")
 
 
 def find_device(name: str) -> torch.device:

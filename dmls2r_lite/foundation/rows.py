@@ -63,8 +63,7 @@ class RowsThroughNetworks(SemiSupervisedRegressor):
 
 def in_precision_of(network: nn.Module, x: Tensor) -> Tensor:
     """Samples in float32 while a network is trained, then in float64."""
-    weight = next(network.parameters(), None)
-    return x if weight is None else x.to(weight.dtype)
+    return x.to(next(network.parameters()).dtype)
 
 
 def as_columns(X: np.ndarray) -> np.ndarray:

@@ -82,11 +82,6 @@ def mine_from_scores(
     ValueError
         If an argument is out of range or a score is not finite.
     """
-    if not g_anchors.ndim == h_unlabeled.ndim <= 2 or g_anchors.shape[:-1] != h_unlabeled.shape[:-1]:
-        raise ValueError(
-            "g_anchors and h_unlabeled must have shapes (N,) and (M,), or (R, N) and (R, M), "
-            f"got {tuple(g_anchors.shape)} and {tuple(h_unlabeled.shape)}"
-        )
     (*networks, n), m = g_anchors.shape, h_unlabeled.shape[-1]
     check_mining(k, m, mode, g_anchors, h_unlabeled)
     g, (h, order) = g_anchors.double(), h_unlabeled.double().sort(stable=True)
@@ -179,16 +174,17 @@ def check_mining(k: int, m: int, mode: str, *values: Tensor) -> None:
         raise ValueError("estimated differences must be finite: has training diverged?")
 
 
-def check_mined(mined: Any, n: int, m: int, k: int) -> tuple[Tensor, Tensor]:
-    """What a miner has returned, or ValueError if it is not two sets of k of m rows for each of n anchors."""
+def check_mined(mined: Any, n: int, m: int, k: int) -> Tensor:
+    """What a miner has returned, or ValueError if it is not two sets of k of m rows for each of n anchors.
+
+    The sets of an anchor stand side by side, (n, 2k): positives, then negatives.
+    """
     try:
-        positives, negatives = (torch.as_tensor(rows) for rows in mined)
-        rows = torch.cat([positives, negatives], dim=1)
+        rows = torch.stack([torch.as_tensor(rows) for rows in mined], dim=1)
         is_whole = not (rows.is_floating_point() or rows.is_complex() or rows.dtype == torch.bool)
-        if is_whole and positives.shape == negatives.shape == (n, k) and rows.min() >= 0 and rows.max() < m:
-            return positives.long(), negatives.long()
-        got = f"{rows.dtype} of shapes {tuple(positives.shape)} and {tuple(negatives.shape)}"
-        got += f" from {rows.min()} to {rows.max()}" if rows.numel() else ""
+        if is_whole and rows.shape == (n, 2, k) and rows.min() >= 0 and rows.max() < m:
+            return rows.long().flatten(1)
+        got = f"{rows.dtype} of shape {tuple(rows.shape)} from {rows.min()} to {rows.max()}"
     except (TypeError, ValueError, RuntimeError, IndexError):
         got = shown(mined)
     raise ValueError(
@@ -199,8 +195,6 @@ def check_mined(mined: Any, n: int, m: int, k: int) -> tuple[Tensor, Tensor]:
 def check_loss(loss: object) -> Tensor:
     """What a loss has returned, or ValueError if it is not a scalar tensor that depends on weights."""
     if not isinstance(loss, Tensor) or loss.ndim > 0 or not loss.requires_grad:
-        got = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) and loss.ndim else shown(loss)
-        raise ValueError(
-            f"metric_loss must give a scalar tensor that depends on the network's weights, got {got}"
-        )
+        wanted = "a scalar tensor that depends on the network's weights"
+        raise ValueError(f"metric_loss must give {wanted}, got {shown(loss)}")
     return loss

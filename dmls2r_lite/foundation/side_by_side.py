@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import torch
@@ -51,23 +50,19 @@ def stack_modules(modules: Sequence[Any]) -> Any:
         return StackedLinear(modules)
     if type(first) is not nn.Sequential and not vars(type(first)).get("stacks"):
         return first if type(first) in ELEMENTWISE else None
-    whole = copy.deepcopy(first)
-    for name, _ in first.named_children():
-        if (part := stack_modules([getattr(module, name) for module in modules])) is None:
-            return None
+    whole, names = copy.deepcopy(first), [name for name, _ in first.named_children()]
+    parts = [stack_modules([getattr(module, name) for module in modules]) for name in names]
+    for name, part in zip(names, parts, strict=True):
         setattr(whole, name, part)
-    return whole
+    return None if None in parts else whole
 
 
 def _is_plain(module: nn.Module) -> bool:
     """Whether a module has no hooks, no frozen weights and none that it uses twice."""
     weights = [weight for _, weight in module.named_parameters(remove_duplicate=False)]
-    hooks = [
-        *(part._forward_hooks or part._forward_pre_hooks for part in module.modules()),
-        *(part._backward_hooks or part._backward_pre_hooks for part in module.modules()),
-        *(weight._backward_hooks for weight in weights),
-    ]
-    return not any(hooks) and all(w.requires_grad for w in weights) and len(set(weights)) == len(weights)
+    kinds = ("forward", "forward_pre", "backward", "backward_pre")
+    has_hooks = any(getattr(part, f"_{kind}_hooks") for part in module.modules() for kind in kinds)
+    return not has_hooks and all(w.requires_grad for w in weights) and len(set(weights)) == len(weights)
 
 
 def separate(modules: Sequence[nn.Module]) -> None:
@@ -86,13 +81,10 @@ class GeneratorStates:
     @contextmanager
     def of(self, r: int) -> Iterator[None]:
         """In here, draws are those of module number r."""
-        rest = torch.get_rng_state()
-        torch.set_rng_state(self.states[r])
-        try:
+        with torch.random.fork_rng(devices=[]):
+            torch.set_rng_state(self.states[r])
             yield
-        finally:
             self.states[r] = torch.get_rng_state()
-            torch.set_rng_state(rest)
 
     def in_turn(self, function: Callable[[int], Any]) -> list[Any]:
         """What a function gives for each number, with that module's draws; one alone draws as outside."""
@@ -149,12 +141,13 @@ class SideBySide:
             if self.stack is not None:
                 yield loss(None, self.stack, *map(torch.stack, zip(*batches, strict=True)))
             else:
-                everyone = list(enumerate(zip(self.modules, batches, strict=True)))
-                yield self.in_turn([partial(loss, r, module, *batch) for r, (module, batch) in everyone])
+                everyone = range(len(batches)), self.modules, batches
+                yield self.in_turn(lambda r, module, batch: loss(r, module, *batch), *everyone)
 
-    def in_turn(self, losses: Sequence[Callable[[], Tensor]]) -> Tensor:
-        """A loss of each module alone, together of shape (R,)."""
-        return torch.stack([check_loss(value) for value in self.generators.in_turn(lambda r: losses[r]())])
+    def in_turn(self, loss: Callable[..., Tensor], *given: Sequence[Any]) -> Tensor:
+        """A loss of each module alone, together of shape (R,), from what is given for each."""
+        values = self.generators.in_turn(lambda r: loss(*(of_all[r] for of_all in given)))
+        return torch.stack(list(map(check_loss, values)))
 
     def each(self, loss: Callable[..., Tensor], can_map: bool = False) -> Callable[..., Tensor]:
         """A loss of each module, shape (R,), from what belongs to it.
@@ -163,9 +156,8 @@ class SideBySide:
         """
         if can_map:
             return torch.func.vmap(loss)
-        return lambda *seen: self.in_turn(
-            [partial(loss, *(part_of(value, r) for value in seen)) for r in range(len(self.modules))]
-        )
+        numbers = range(len(self.modules))
+        return lambda *seen: self.in_turn(loss, *([part_of(value, r) for r in numbers] for value in seen))
 
 
 def part_of(argument: Any, r: int) -> Any:

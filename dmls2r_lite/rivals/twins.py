@@ -24,8 +24,8 @@ from ..foundation.checks import (
     seeded_torch,
 )
 from ..foundation.descent import check_weights, descend, make_adam
-from ..foundation.parameters import ParameterError, check_rules
-from ..foundation.probing import check_encoder_given, has_batch_norm, probe_encoder
+from ..foundation.parameters import check_rules
+from ..foundation.probing import check_encoder_given, probe_encoder
 from ..foundation.rows import as_columns
 from ..foundation.scores import pairs_from_numbers
 from ..foundation.side_by_side import SideBySide, separate
@@ -103,7 +103,7 @@ def _fit_all(
     def loss(r: int | None, network: nn.Module, *batch: Tensor) -> Tensor:
         return (of_all if r is None else of_one)(*map(network, batch[:-1]), batch[-1])
 
-    adam = make_adam([weight for part in side.trained for weight in part.parameters()], rate)
+    adam = make_adam(side.trained, rate)
     with side.generators.of(0):  # one alone draws as outside
         losses = descend(side.losses(loss, batches), adam)
     separate(networks)
@@ -153,8 +153,6 @@ class MLPRegressor(BatchTrainedRegressor):
 
     def _begin(self, X: np.ndarray, y: np.ndarray, seed: int) -> Begun:
         check_encoder_given(self.encoder, X)
-        if self.batch_size == 1 and self.encoder is not None and has_batch_norm(self.encoder):
-            raise ParameterError("batch_size must be 2 or more for an encoder with BatchNorm, got 1")
         labeled = is_labeled(y)
         self.target_scaler_ = make_scaler("minmax").fit(as_columns(y[labeled]))
         self._target_shape = y.shape[1:]
