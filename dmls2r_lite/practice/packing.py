@@ -18,6 +18,7 @@ from importlib import import_module
 from threading import Lock
 from types import FunctionType
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
@@ -96,6 +97,8 @@ def unpack(content: bytes) -> dict[str, Any]:
     packed = stream.decompress(compressed, 2**26 + 100 * len(compressed))  # and see that its sum is right
     _demand(stream.eof, "it is cut off, or much larger than it looks")
     _demand(packed.startswith(b"PK\x03\x04"), "its model is no file of PyTorch")  # nor one of an old kind
+    n_bytes = sum(part.file_size for part in ZipFile(io.BytesIO(packed)).infolist())
+    _demand(n_bytes <= len(packed), "its parts are compressed, which PyTorch never does")
     where = None if torch.cuda.is_available() else "cpu"
     try:
         with _LOADING, torch.serialization.safe_globals([*MAKERS, slice]):

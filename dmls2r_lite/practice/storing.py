@@ -207,7 +207,8 @@ def save_model(
 
     The file holds no code: a model made of anything but classes that are known here, or with functions or
     modules of one's own, is refused. It holds what the model learned from, as far as predictions need that:
-    the labeled rows, for many models. A state of randomness (`random_state` may be one) is not kept.
+    the labeled rows, for many models. A state of randomness (`random_state` may be one) is not kept. What
+    predictions do without may be removed before: ``model.set_params(callback=None)``, for example.
 
     Parameters
     ----------
