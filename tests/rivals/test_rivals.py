@@ -85,6 +85,21 @@ def test_picks_are_the_naive_ones(seed):
     assert_allclose(model.predict(x_new), np.mean(expected, axis=0))
 
 
+def test_by_hand():
+    # k = 1: the candidate at 0.9 gets the target of 1.0, its nearest label. No labeled sample is nearer to it
+    # than to itself, so no error can drop, and nothing is picked.
+    X, y = np.array([[0.0], [1.0], [0.9]]), np.array([0.0, 1.0, np.nan])
+    assert len(COREGRegressor(1, random_state=0).fit(X, y).picks_) == 0
+    # k = 2, labels 0, 0, 3 at 0, 1, 4: the candidate at 3.5 gets (0 + 3) / 2 = 1.5. For the label at 4 it
+    # takes the place of the one at 1: estimate (3 + 1.5) / 2 = 2.25 in place of 1.5, squared error 0.5625 in
+    # place of 2.25. For the label at 1 the one at 0 stays nearer. Both regressors agree; the first picks it.
+    X, y = np.array([[0.0], [1.0], [4.0], [3.5]]), np.array([0.0, 0.0, 3.0, np.nan])
+    model = COREGRegressor(2, random_state=0).fit(X, y)
+    assert model.picks_.to_numpy().tolist() == [[0, 0, 3, 1.5, 2.25 - 0.5625]]
+    assert [len(regressor._y) for regressor in model.regressors_] == [3, 4]  # the other one got it
+    assert model.predict([[3.6]]) == pytest.approx([((3 + 0) / 2 + (1.5 + 3) / 2) / 2])
+
+
 def test_without_unlabeled_samples_it_is_two_nearest_neighbours():
     X, y = problem(1, 30, 0)
     expected = np.mean([KNeighborsRegressor(3, p=p).fit(X, y).predict(X) for p in (2, 5)], axis=0)
@@ -118,6 +133,13 @@ def test_seed(method):
 
 
 class TestContrastiveLoss:
+    def test_by_hand(self):
+        # distances 5 (similar), 5 and 0.6 (not): 25 / 2, 0 and (1 - 0.6)^2 / 2, their mean
+        z_a = torch.tensor([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+        z_b = torch.tensor([[3.0, 4.0], [3.0, 4.0], [1.0, 1.6]], dtype=torch.float64)
+        loss = contrastive_loss(z_a, z_b, torch.tensor([True, False, False]), margin=1.0)
+        assert loss.item() == pytest.approx((12.5 + 0 + 0.08) / 3)
+
     @pytest.mark.parametrize("seed", range(3))
     def test_equals_loop(self, seed):
         rng = np.random.default_rng(seed)
@@ -262,6 +284,13 @@ class TestPairwiseDifference:
         assert_allclose(model.predict(x_new), expected)
         assert_allclose(model.predict_each(x_new), each)  # of 20 rows, in blocks of 8
         assert_allclose(model.predict_each(x_new.tolist()).mean(axis=1), model.predict(x_new))
+
+    def test_each_anchor_by_hand(self):
+        """Nearest neighbour on pairs: (0, 1), difference -10, and (1, 0), difference 10."""
+        model = PairwiseDifferenceRegressor(KNeighborsRegressor(1)).fit([[0.0], [1.0]], [5.0, 15.0])
+        # At 0 the pairs with 0 are as near to both; with 1 the difference is -10 forth and 10 back.
+        assert model.predict_each([[0.0]])[0, 1] == 15 - 10
+        assert model.predict_each([[1.0]])[0, 0] == 5 + 10
 
     def test_each_is_for_fitted_models_and_their_columns(self):
         with pytest.raises(NotFittedError):
