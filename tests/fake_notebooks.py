@@ -1,5 +1,6 @@
 """Notebooks so small that they run in a second, and the command that runs them."""
 
+import contextlib
 import json
 import os
 import signal
@@ -74,6 +75,18 @@ def start(notebooks, *arguments, before=""):
         text=True,
         preexec_fn=heed,
     )
+
+
+def without_kernels(patch, before=lambda client: None):
+    """Let notebooks come out at once, as they went in, after `before` was called."""
+
+    @contextlib.contextmanager
+    def setup_kernel(client, **_):
+        before(client)
+        yield
+
+    patch.setattr("nbclient.NotebookClient.setup_kernel", setup_kernel)
+    patch.setattr("nbclient.NotebookClient.execute_cell", lambda *_, **__: None)
 
 
 def read_record(folder):

@@ -39,12 +39,6 @@ class Table:
     options: dict[str, str] = field(default_factory=dict)
 
 
-def written_number(value: float, decimals: int, decimal: str, thousands: str) -> str:
-    """A number with these marks."""
-    text = f"{value:,.{decimals}f}" if thousands else f"{value:.{decimals}f}"
-    return text.replace(",", "T").replace(".", decimal).replace("T", thousands)
-
-
 def make_column(
     kind: str, n: int, marks: tuple[str, str], rng: np.random.Generator
 ) -> tuple[list, list[str]]:
@@ -60,7 +54,8 @@ def make_column(
         meant = rng.uniform(low, high, n).round(decimals).tolist()
         if kind == "sentinel":
             meant = [float(rng.choice([value, value, -999, 9999])) for value in meant]
-        return meant, [written_number(value, decimals, *marks) for value in meant]
+        written = [f"{value:{',' * bool(marks[1])}.{decimals}f}" for value in meant]
+        return meant, [text.translate({ord("."): marks[0], ord(","): marks[1]}) for text in written]
     if kind == "date":
         form = str(rng.choice(DATES))
         dates = [datetime(1950, 1, 1) + timedelta(seconds=int(s)) for s in rng.integers(0, 10**9 * 3, n)]
@@ -139,19 +134,13 @@ def make_table(rng: np.random.Generator) -> Table:
     lines = [*start.splitlines(), *(lines if has_names else lines[1:])]
     text = str(rng.choice(["\n", "\n", "\r\n", "\r"])).join([*lines, ""])
     encoding = str(rng.choice(ENCODINGS))
-    content = text.encode(encoding) if _fits(text, encoding) else text.encode()
+    fits = text.encode(encoding, errors="ignore").decode(encoding) == text
+    content = text.encode(encoding if fits else "utf-8")
     content = content if is_whole else content[:-7]
     ending = str(rng.choice(["csv"] * 6 + ["tsv", "txt", "csv.gz", "csv.bz2", "zip"]))
     packings: dict[str, Any] = {"csv.gz": gzip.compress, "csv.bz2": bz2.compress, "zip": _zipped}
     meant = meant if is_whole and has_names else {}
     return Table(f"t.{ending}", packings.get(ending, bytes)(content), meant, options)
-
-
-def _fits(text: str, encoding: str) -> bool:
-    try:
-        return bool(text.encode(encoding))
-    except UnicodeEncodeError:
-        return False
 
 
 def _zipped(content: bytes) -> bytes:

@@ -96,15 +96,13 @@ def counted_claims(trials: pd.DataFrame) -> str:
 
 def few_labels(trials: pd.DataFrame) -> str:
     """What choosing rows changes for each learner, by number of labels."""
+    # The question of notebook 09: the cells of all learners are judged together.
+    trials = trials[trials["method"].isin(LEARNERS) & trials["choice"].isin([RANDOM, CHOSEN])]
     cell = ["dataset", "method", "n_labeled"]
-    trials = trials[trials["method"].isin(LEARNERS)]  # the question of notebook 09: cells are judged together
-    both = trials[trials["choice"].isin([RANDOM, CHOSEN])].pivot(
-        index=[*cell, "seed"], columns="choice", values="mae"
-    )
+    both = trials.pivot(index=[*cell, "seed"], columns="choice", values="mae")
     change = np.log(both[CHOSEN] / both[RANDOM]).dropna().groupby(cell).mean()
-    judged = trials[trials["choice"].isin([RANDOM, CHOSEN])]
-    judged = judged.assign(dataset=judged["dataset"] + ", " + judged["method"], method=judged["choice"])
-    verdicts = give_verdict(judged, CHOSEN, RANDOM)
+    names = trials["dataset"] + ", " + trials["method"]
+    verdicts = give_verdict(trials.assign(dataset=names, method=trials["choice"]), CHOSEN, RANDOM)
     rows = []
     for learner in LEARNERS:
         means = change.xs(learner, level="method").groupby("n_labeled").mean()

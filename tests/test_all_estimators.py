@@ -30,8 +30,7 @@ from dmls2r_lite.practice.intervals import ConformalRegressor
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import MSSRRegressor
 from dmls2r_lite.rivals.plain import plain_models
-from dmls2r_lite.rivals.trees import ExtraTrees, RandomForest
-from dmls2r_lite.rivals.twins import MLPRegressor, PairwiseDifferenceRegressor
+from dmls2r_lite.rivals.twins import ExtraTrees, MLPRegressor, PairwiseDifferenceRegressor, RandomForest
 
 N, N_LABELED = 20, 15
 rng = np.random.default_rng(0)

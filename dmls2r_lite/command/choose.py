@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import check_new, new_csv, output_option, parameters_option, read_alike, table_argument
+from .options import new_csv, output_option, parameters_option, read_alike, read_given, table_argument
 
 # Heavy imports are inside the functions that need them, so that `dmls2r --help` is fast.
 
@@ -36,41 +36,37 @@ def choose(file: Path, n: int, given: dict[str, str], targets: Path | None, outp
     No row needs a label. Those are chosen that say most about all others, or about the rows of --targets.
     A picture of them is written beside the table.
     """
-    from ..data import reading as tables
-    from ..data.datasets import mark_missing, same_types, tell_columns, tell_reading
+    from ..data.datasets import same_types, tell_columns, tell_reading
     from ..data.noticing import enumerate_names, find_notices
     from ..data.preparing import describe_columns
     from ..foundation.files import replacing
     from ..practice.choosing import choose_rows
 
-    output = new_csv(output, file, "chosen")
-    picture = check_new(output.with_suffix(".png"))
-    missing_values = given.get("missing_values", "")
-    left_out = ", ".join(given[name] for name in ("drop_columns", "groups") if name in given)
-    kinds = given.get("column_types")
-    reading = tables.read(file, left_out, column_types=kinds, missing_values=missing_values)
-    table = mark_missing(reading, missing_values, must_occur=True)
-    y = _pop_labels(file.name, table, given.get("target"))
+    output = new_csv(output, file, "chosen", beside=".png")
+    picture = output.with_suffix(".png")
+    reading, table, y = read_given(file, given)
     is_labeled = y.notna().to_numpy()
+    if is_labeled.all():
+        raise ValueError(f"{file.name} must have a row to choose, but {y.name} has a value in all {len(y)}")
     others = None
     if targets:
-        there = read_alike(targets, same_types(reading, table), missing_values, file.name)
-        others = mark_missing(there, missing_values)
+        types, missing_values = same_types(reading, table), given.get("missing_values", "")
+        _, others = read_alike(targets, types, missing_values, file.name)
     described = describe_columns(table)
-    table = table.drop(columns=described.index[described["treatment"].str.startswith("left out")])
-    if table.shape[1] == 0:
+    kept = described[~described["treatment"].str.startswith("left out")]
+    if kept.empty:
         raise ValueError(f"{file.name} must have a column that can be used, and not be the same in all rows")
+    table = table[kept.index]
     chosen = choose_rows(table, n, is_labeled, others, random_state=0)
     rows = table.index[chosen]
     written = reading.cells.loc[rows]
     line, rank = (name if name not in written else f"{name} in {file.name}" for name in ("line", "rank"))
-    written.insert(0, line, reading.lines_of(rows))
+    written.insert(0, line, [reading.lines[row] for row in rows])
     written.insert(1, rank, range(1, n + 1))
     figure = _draw(table, is_labeled, chosen, file.name)
     with replacing(output) as unfinished, replacing(picture) as unfinished_picture:
         written.to_csv(unfinished, sep=reading.separator, index=False)
         figure.savefig(unfinished_picture, format="png", dpi=150)
-    kept = described.loc[table.columns]
     notices = [*tell_reading(reading), *tell_columns(described)]
     notices += [text for topic, text in find_notices(table, y, kept) if topic in ("codes", "total")]
     if many := list(kept.query("kind == 'category' and distinct >= @n and distinct >= 5").index):
@@ -81,27 +77,6 @@ def choose(file: Path, n: int, given: dict[str, str], targets: Path | None, outp
     for notice in notices:
         click.echo(notice, err=True)
     click.echo(f"{output}: {n} rows of {file.name} to label, the first first; {picture} shows them")
-
-
-def _pop_labels(name: str, table: pd.DataFrame, target: str | None) -> pd.Series:
-    """Take the column of labels out of a table; all missing if there is none."""
-    import numpy as np
-    import pandas as pd
-    from pandas.api import types
-
-    from ..data.datasets import check_column
-    from ..data.noticing import shorten
-
-    if target is None:
-        return pd.Series(np.nan, index=table.index, name="")
-    check_column("target", target, name, table)
-    y = table.pop(target)
-    if not types.is_float_dtype(y):
-        values = ", ".join(map(shorten, y.dropna().unique()[:3]))
-        raise ValueError(f"target must name a column of numbers, but {target} of {name} holds {values}")
-    if y.notna().all():
-        raise ValueError(f"{name} must have a row to choose, but {target} has a value in all {len(y)}")
-    return y
 
 
 def _draw(table: pd.DataFrame, is_labeled: np.ndarray, chosen: np.ndarray, name: str) -> Figure:
@@ -116,11 +91,8 @@ def _draw(table: pd.DataFrame, is_labeled: np.ndarray, chosen: np.ndarray, name:
     others = np.random.default_rng(0).permutation(np.setdiff1d(np.flatnonzero(~is_labeled), chosen))
     kinds = (others[:MAX_POINTS], np.flatnonzero(is_labeled), chosen)
     rows = table.iloc[np.concatenate(kinds)]
-    numbers = np.asarray(make_preprocessor(rows).fit_transform(rows))
-    Z = StandardScaler().fit_transform(numbers).clip(-5, 5)  # as for the choice
-    if Z.shape[1] == 1:
-        Z = np.column_stack([Z, np.zeros(len(Z))])
-    points = PCA(2).fit_transform(Z)
+    Z = StandardScaler().fit_transform(make_preprocessor(rows).fit_transform(rows)).clip(-5, 5)
+    points = PCA(2).fit_transform(np.column_stack([Z, np.zeros(len(Z))]))  # of one column there are none else
     figure = Figure(figsize=(8, 6), layout="constrained")
     ax = figure.subplots()
     ends = np.cumsum([len(rows) for rows in kinds[:2]])
@@ -130,10 +102,9 @@ def _draw(table: pd.DataFrame, is_labeled: np.ndarray, chosen: np.ndarray, name:
         "chosen": {"color": "#d55e00", "edgecolor": "white", "s": 60},
     }
     for where, (label, look) in zip(np.split(points, ends), looks.items(), strict=True):
-        if len(where):
-            ax.scatter(where[:, 0], where[:, 1], label=f"{label} ({len(where)})", **look)
-    for rank, (x, y) in enumerate(points[ends[1] :][:MAX_NUMBERS], start=1):
-        ax.annotate(str(rank), (x, y), xytext=(5, 3), textcoords="offset points", fontsize=9)
+        ax.scatter(where[:, 0], where[:, 1], label=f"{label} ({len(where)})", **look)
+    for rank, place in enumerate(points[ends[1] :][:MAX_NUMBERS], start=1):
+        ax.annotate(str(rank), place, xytext=(5, 3), textcoords="offset points", fontsize=9)
     ax.set(
         title=f"Rows of {name} to label, by rank".replace("$", r"\$"),
         xlabel="first principal component (standardised columns)",

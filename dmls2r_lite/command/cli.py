@@ -45,8 +45,8 @@ def datasets(context: click.Context) -> None:
     absent = [name for name in uci.FILES if uci.find(name) is None]
     rows = [("name", "rows", "columns", "target", "here")]
     for name, known in DATASETS.items():
-        target, here = f"{known.target} [{known.unit}]", "no" if name in absent else "yes"
-        rows.append((name, str(known.n_rows), str(known.n_features), target, here))
+        size = str(known.n_rows), str(known.n_features)
+        rows.append((name, *size, f"{known.target} [{known.unit}]", "no" if name in absent else "yes"))
     heading, *lines = align(rows)
     width = shutil.get_terminal_size().columns
     click.echo(heading)
@@ -102,13 +102,10 @@ def run(
     A file is a CSV, Excel or Parquet table; -p target COLUMN says what to estimate. Without any DATASET
     they run for boston.
     """
-    if str(output_dir) == ".":
-        raise ValueError("--output-dir must be a folder of its own, got the current one")
     jobs = plan(datasets or ["boston"], find_notebooks(notebooks_dir, only), given, output_dir)
     from .runner import run_jobs
 
-    for name in ("papermill", "traitlets"):  # they would repeat what is said here
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    logging.getLogger("traitlets").setLevel(logging.CRITICAL + 1)  # it would repeat what is said here
     with resumable():
         if not run_jobs(jobs, output_dir):
             sys.exit(1)
@@ -157,9 +154,9 @@ def benchmark(study: str, seeds: int, jobs: int, output: Path, quick: bool, **ch
 
     from ..foundation.parameters import check_rules
     from ..study.benchmark import TRIALS
-    from ..study.driver import REPORT_SEEDS
     from ..study.few_labels import FEW_LABELS
     from ..study.newer import NEWER_LOSSES
+    from ..study.trials import REPORT_SEEDS
 
     check_rules({"--jobs": jobs})
     if quick:
@@ -204,10 +201,6 @@ def course(folder: Path) -> None:
         from ..teaching.course import build_course
     except ModuleNotFoundError as error:
         raise click.ClickException(f'{error.name} is missing: pip install "dmls2r-lite[course]"') from error
-    try:
-        releases = build_course(find_notebooks()[0].parent / "exercises" / "source", folder)
-    except RuntimeError as error:
-        raise click.ClickException(str(error)) from error
-    for path in releases:
+    for path in build_course(find_notebooks()[0].parent / "exercises" / "source", folder):
         click.echo(path)
     click.echo(f"and {folder / 'exercises.zip'} with all of them; solutions in {folder / 'solutions'}")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ..data.reading import Reading
 
 # Heavy imports are inside the functions that need them, so that a refusal comes at once.
@@ -102,8 +104,8 @@ def check_names(what: str, given: Iterable[str], known: Collection[str], lines: 
             raise ValueError(f"unknown {what} {shown(name)}{did_you_mean(name, known)}; known are{listed}")
 
 
-def new_csv(output: Path | None, source: Path, ending: str) -> Path:
-    """Check the file to write, by default named after the table that it is made of."""
+def new_csv(output: Path | None, source: Path, ending: str, beside: str = ".csv") -> Path:
+    """Check the file to write, by default named after the table that it is made of, and one beside it."""
     from ..data.reading import table_name
 
     output = output or Path(f"{table_name(source)}_{ending}.csv")
@@ -111,41 +113,80 @@ def new_csv(output: Path | None, source: Path, ending: str) -> Path:
         raise ValueError(f"--output must end in .csv, got {output}")
     if not output.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {output.parent}")
-    return check_new(output)
+    for path in (output, output.with_suffix(beside)):
+        if path.exists():
+            raise FileExistsError(f"{path} exists: move it, or name another file with --output")
+    return output
 
 
-def check_new(path: Path) -> Path:
-    """Raise FileExistsError if there is such a file."""
-    if path.exists():
-        raise FileExistsError(f"{path} exists: move it, or name another file with --output")
-    return path
+def read_given(file: Path, given: Mapping[str, str]) -> tuple[Reading, pd.DataFrame, pd.Series]:
+    """Read a table by the parameters that are `given`, all of which are checked.
+
+    Returns
+    -------
+    Reading
+    features : pandas.DataFrame
+        Without what stands for a missing value.
+    target : pandas.Series
+        All missing if none is given.
+    """
+    import numpy as np
+    import pandas as pd
+    from pandas.api.types import is_float_dtype
+
+    from ..data.datasets import mark_missing
+    from ..data.noticing import shorten
+    from ..data.reading import check_column, read
+
+    left_out = ", ".join(given[name] for name in ("drop_columns", "groups") if name in given)
+    types, missing_values, target = map(given.get, ("column_types", "missing_values", "target"))
+    reading = read(file, left_out, column_types=types, missing_values=missing_values or "")
+    table = mark_missing(reading, missing_values or "", must_occur=True)
+    if target is None:
+        return reading, table, pd.Series(np.nan, index=table.index, name="")
+    check_column("target", target, file.name, table)
+    y = table.pop(target)
+    if not is_float_dtype(y):
+        values = ", ".join(map(shorten, y.dropna().unique()[:3]))
+        raise ValueError(f"target must name a column of numbers, but {target} of {file.name} holds {values}")
+    return reading, table, y
 
 
-def read_alike(path: Path, kinds: Mapping[str, str], missing_values: str, other: str) -> Reading:
+def read_alike(
+    path: Path, kinds: Mapping[str, str], missing_values: str, other: str
+) -> tuple[Reading, pd.DataFrame]:
     """Read a table that must have the columns of another one, each as in that one.
 
     Parameters
     ----------
     path : Path
     kinds : mapping of str to str
-        What each column holds, see `read_table`. Further columns of the file are left out.
+        What each column holds, see `read`. Further columns of the file are left out.
     missing_values : str
     other : str
         What to call the other one.
-    """
-    from ..data.noticing import enumerate_names
-    from ..data.reading import read, read_cells
 
-    cells = read_cells(path)
+    Returns
+    -------
+    Reading
+    features : pandas.DataFrame
+        Without what stands for a missing value.
+    """
+    from ..data.datasets import mark_missing
+    from ..data.noticing import enumerate_names
+    from ..data.reading import read, read_source
+
+    cells = read_source(path).cells
     if missing := [name for name in kinds if name not in cells]:
         raise ValueError(f"{path} must have the columns of {other}, but lacks {enumerate_names(missing)}")
     if len(cells) == 0:
         raise ValueError(f"{path} must hold a row below the line of names, got none")
     further = [name for name in map(str, cells) if name not in kinds]
     try:
-        return read(path, further, column_types=kinds, missing_values=missing_values, min_rows=0)
+        reading = read(path, further, column_types=kinds, missing_values=missing_values, min_rows=0)
     except ValueError as error:
         raise ValueError(str(error).replace("as column_types says", f"as in {other}")) from error
+    return reading, mark_missing(reading, missing_values)
 
 
 @contextmanager

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import json
 import posixpath
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from html import unescape
 from pathlib import Path
@@ -22,9 +21,11 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from ..teaching.notebook import RESULTS_MIME, write_number
+from .keeping import UNMARKED, is_ours, read_record
 from .options import align
 from .rendering import markdown_to_html, markdown_to_text, table_to_html
 
+PNG = "image/png"
 CAPTION = "*Figure:*"
 FILES = {  # that notebook 05 writes
     "predictions.csv": "every row with its prediction and interval",
@@ -32,7 +33,6 @@ FILES = {  # that notebook 05 writes
     "model.dmls2r": "the model, for dmls2r predict",
 }
 VERDICT = "04"  # the notebook that says whether unlabeled data helped
-GENERATOR = '<meta name="generator" content="dmls2r-lite">'
 NO_CAPTION = "No description has been provided for this image"  # nbconvert's
 LINK = re.compile(r'<a data-page="([^"]*)"(?: href="[^"]*")?')
 
@@ -40,10 +40,17 @@ LINK = re.compile(r'<a data-page="([^"]*)"(?: href="[^"]*")?')
 def collect_results(nb: nbformat.NotebookNode) -> dict[str, Any]:
     """What the notebook's cells have given to `record_results`."""
     results: dict[str, Any] = {}
-    for cell in nb.cells:
-        for output in cell.get("outputs", []):
-            results |= output.get("data", {}).get(RESULTS_MIME, {})
+    for _, output in _outputs(nb, RESULTS_MIME):
+        results |= output.data[RESULTS_MIME]
     return results
+
+
+def _outputs(nb: nbformat.NotebookNode, kind: str) -> Iterator[tuple[int, nbformat.NotebookNode]]:
+    """The outputs that hold something of a MIME type, each after the place of its cell."""
+    for index, cell in enumerate(nb.cells):
+        for output in cell.get("outputs", []):
+            if kind in output.get("data", {}):
+                yield index, output
 
 
 def format_results(results: dict[str, Any], at_most: int | None = None) -> str:
@@ -95,20 +102,15 @@ def caption_of(nb: nbformat.NotebookNode, index: int) -> str:
 
 def describe_figures(nb: nbformat.NotebookNode) -> None:
     """Store the line below each figure as its alternative text."""
-    for index, cell in enumerate(nb.cells):
-        for output in cell.get("outputs", []):
-            if "image/png" in output.get("data", {}):
-                output.metadata["image/png"] = {"alt": caption_of(nb, index) or NO_CAPTION}
+    for index, output in _outputs(nb, PNG):
+        output.metadata[PNG] = {"alt": caption_of(nb, index) or NO_CAPTION}
 
 
 def key_figure(nb: nbformat.NotebookNode) -> tuple[str, str] | None:
     """PNG in base64 and text of the figure that stands for a notebook."""
-    describe_figures(nb)
-    for cell in nb.cells:
-        for output in cell.get("outputs", []):
-            if _has_tag(cell, "key-figure") and "image/png" in output.get("data", {}):
-                png, alt = output.data["image/png"], output.metadata["image/png"]["alt"]
-                return png.replace("\n", ""), markdown_to_text(alt)
+    for index, output in _outputs(nb, PNG):
+        if "key-figure" in nb.cells[index].metadata.get("tags", []):
+            return output.data[PNG].replace("\n", ""), markdown_to_text(caption_of(nb, index) or NO_CAPTION)
     return None
 
 
@@ -122,10 +124,6 @@ def _markdown_of(nb: nbformat.NotebookNode) -> str:
     return "\n\n".join(cell.source for cell in nb.cells if cell.cell_type == "markdown")
 
 
-def _has_tag(cell: nbformat.NotebookNode, tag: str) -> bool:
-    return tag in cell.metadata.get("tags", [])
-
-
 def to_html(
     nb: nbformat.NotebookNode, name: str, pages: Sequence[str] = (), about: str = "", note: str = ""
 ) -> str:
@@ -137,7 +135,8 @@ def to_html(
     describe_figures(nb)
     results = collect_results(nb)
     is_report = "recommended" in results  # for somebody who wants predictions: code comes last
-    summaries = [index for index, cell in enumerate(nb.cells) if is_report and _has_tag(cell, "summary")]
+    tags = [cell.metadata.get("tags", []) for cell in nb.cells]
+    summaries = [index for index, its_tags in enumerate(tags) if is_report and "summary" in its_tags]
     headings = map(markdown_to_text, re.findall(r"^## (.+)", _markdown_of(nb), flags=re.MULTILINE))
     return ENVIRONMENT.get_template("notebook.html.jinja").render(
         name=name,
@@ -186,33 +185,19 @@ def text_to_html(path: Path, name: str) -> str:
     return to_html(nbformat.v4.new_notebook(cells=[cell]), name)
 
 
-def read_record(path: Path) -> dict[str, Any] | None:
-    """A results.json, or None if there is none that `dmls2r run` has written."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        fits = all("fingerprint" in entry for entry in record["notebooks"].values())
-        return record if fits else None
-    except (OSError, ValueError, AttributeError, KeyError, TypeError):
-        return None
-
-
-def is_ours(path: Path) -> bool:
-    """Whether a file is a page that was made here."""
-    return path.is_file() and GENERATOR in path.read_text("utf-8", errors="replace")
-
-
 def make_index(output_dir: Path) -> str:
     """One page, without scripts or other files, about all datasets that have a results.json in a folder."""
     runs = []
     compared = {}
     for path in sorted(output_dir.glob("*/results.json")):
-        if (run := read_record(path)) is None:
+        if not (run := read_record(path)):
             continue
         verdict_first = sorted(run["notebooks"], key=lambda name: (name[:2] != VERDICT, name))
         values = compared[run["dataset"]] = {"target": run["target"]}
         for name in verdict_first:
             entry = run["notebooks"][name]
-            nb = _read_if_there(path.parent / entry["path"])
+            written = path.parent / entry["path"]
+            nb = nbformat.read(written, 4) if is_ours(written) else nbformat.v4.new_notebook()
             entry |= {"title": title_of(nb), "figure": key_figure(nb)}
             for result, value in write_values(entry["results"]).items():
                 values[f"{name[:2]}: {result.replace('_', ' ')}"] = value
@@ -223,15 +208,8 @@ def make_index(output_dir: Path) -> str:
     return template.render(title="DML-S2R: results", runs=runs, table=table)
 
 
-def _read_if_there(path: Path) -> nbformat.NotebookNode:
-    try:
-        return nbformat.read(path, as_version=4)
-    except (OSError, ValueError):  # removed or broken since
-        return nbformat.v4.new_notebook()
-
-
 ENVIRONMENT = Environment(loader=PackageLoader(__package__), autoescape=True, trim_blocks=True)
-ENVIRONMENT.globals["generator"] = GENERATOR
+ENVIRONMENT.globals["generator"] = UNMARKED
 ENVIRONMENT.filters |= {
     "markdown": markdown_to_html,
     "table": table_to_html,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import json
 import os
 import platform
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from .keeping import digest
 from .options import check_names
 
 PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "dmls2r-lite")
@@ -30,8 +30,10 @@ class Job:
 
     Attributes
     ----------
-    dataset, source : str
-        Its name, also that of its folder; the same, or the path of a file.
+    folder : Path
+        For its results; named like the dataset.
+    source : str
+        The name of the dataset, or the path of a file.
     notebook : Path
     injected, parameters : dict
         The parameters that replace the notebook's defaults, and all of them.
@@ -43,7 +45,7 @@ class Job:
         What somebody should know of the table, in sentences.
     """
 
-    dataset: str
+    folder: Path
     source: str
     notebook: Path
     injected: dict[str, Any]
@@ -51,6 +53,11 @@ class Job:
     target: str = ""
     note: str = ""
     doubts: Sequence[str] = ()
+
+    @property
+    def dataset(self) -> str:
+        """Its name."""
+        return self.folder.name
 
     @property
     def name(self) -> str:
@@ -79,11 +86,6 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: metadata.version(name) for name in PACKAGES}
 
 
-def digest(value: Any) -> str:
-    """Of anything that JSON can hold."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
-
-
 class Parameter(NamedTuple):
     """Of a notebook: the default, the name of its type, and the line that says so."""
 
@@ -100,10 +102,9 @@ def find_notebooks(folder: Path | None = None, only: Iterable[str] = ()) -> list
     if not found:
         places = " or ".join(map(str, candidates))
         raise ValueError(f"no notebook named like 00_name.ipynb in {places}; see --notebooks-dir")
-    names = {name: path.stem for path in found for name in (path.stem[:2], path.stem[3:], path.stem)}
-    numbers = [number.zfill(2) if number else "(empty)" for number in only]
-    check_names("notebook", numbers, names, [path.stem for path in found])
-    return [path for path in found if not numbers or path.stem in {names[number] for number in numbers}]
+    numbered, wanted = {path.stem[:2]: path for path in found}, [number.zfill(2) for number in only]
+    check_names("notebook", wanted, numbered, [path.stem for path in found])
+    return [path for number, path in numbered.items() if not wanted or number in wanted]
 
 
 def read_parameters(path: Path) -> dict[str, Parameter]:
@@ -150,20 +151,20 @@ def plan(
     lines = {name: known[path][name].line for path in notebooks for name in known[path]}
     check_names("parameter", given, lines, lines.values())
     jobs = []
-    for name, source in _find_sources(datasets, output_dir).items():
-        texts = {**given, "dataset": source, "output_dir": str((output_dir / name).resolve())}
+    for folder, source in _find_sources(datasets, output_dir).items():
+        texts = {**given, "dataset": source, "output_dir": str(folder.resolve())}
         for path, parameters in known.items():
             injected = {key: _convert(key, parameters[key], texts[key]) for key in texts if key in parameters}
             defaults = {key: parameter.default for key, parameter in parameters.items()}
-            jobs.append(Job(name, source, path, injected, defaults | injected))
+            jobs.append(Job(folder, source, path, injected, defaults | injected))
     return _check(jobs)
 
 
-def _find_sources(datasets: Sequence[str], output_dir: Path) -> dict[str, str]:
-    """The datasets by the names of their folders: as they are called, or their absolute paths."""
+def _find_sources(datasets: Sequence[str], output_dir: Path) -> dict[Path, str]:
+    """The datasets by their folders: as they are called, or their absolute paths."""
     from ..data.catalog import DATASETS
 
-    sources: dict[str, str] = {}
+    sources: dict[Path, str] = {}
     for dataset in datasets:
         name = source = dataset
         if dataset not in DATASETS:
@@ -173,8 +174,8 @@ def _find_sources(datasets: Sequence[str], output_dir: Path) -> dict[str, str]:
             if not is_path(dataset):
                 check_names("dataset", [dataset], [*DATASETS, "or the path of a file"])
             name, source = table_name(dataset), os.path.abspath(dataset)
-        if sources.setdefault(name, source) != source:
-            raise ValueError(f"{sources[name]} and {source} would both be written to {output_dir / name}")
+        if (other := sources.setdefault(output_dir / name, source)) != source:
+            raise ValueError(f"{other} and {source} would both be written to {output_dir / name}")
     return sources
 
 

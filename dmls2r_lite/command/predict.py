@@ -28,7 +28,7 @@ def predict(model: Path, file: Path, output: Path | None, clip: bool) -> None:
     rows and columns are written, with the estimate as `prediction`, and as `low` and `high` the ends of an
     interval if the model has any.
     """
-    from ..data.datasets import mark_missing, tell_reading
+    from ..data.datasets import tell_reading
     from ..foundation.files import replacing
     from ..practice.storing import load_model
 
@@ -37,18 +37,18 @@ def predict(model: Path, file: Path, output: Path | None, clip: bool) -> None:
     if not stored.columns:
         raise ValueError("the model was fitted on an array, so it knows no columns by name: use it in Python")
     kinds = {name: stored.column_types.get(name, kind) for name, kind in stored.columns.items()}
-    reading = read_alike(file, kinds, stored.missing_values, "the training")
+    reading, table = read_alike(file, kinds, stored.missing_values, "the training")
     cells = reading.cells
-    features = mark_missing(reading, stored.missing_values).reindex(cells.index)[list(kinds)]
+    features = table.reindex(cells.index)[list(kinds)]
     estimates = _estimate(stored, features)
-    beyond = _tell_beyond(estimates, stored, clip)
+    notices = [*tell_reading(reading), *_notices(stored, cells, features), *_clip(estimates, stored, clip)]
     if clash := [name for name in estimates if name in cells]:
         raise ValueError(f"{file} has a column named {clash[0]} already: rename it")
     has_commas = reading.columns["rule"].str.contains("decimal comma").any()
     sep, decimal = (";", ",") if has_commas else (",", ".")
     with replacing(output) as unfinished:
         cells.join(estimates).to_csv(unfinished, index=False, sep=sep, decimal=decimal)
-    for notice in [*tell_reading(reading), *_notices(stored, cells, features), *beyond]:
+    for notice in notices:
         click.echo(notice, err=True)
     click.echo(stored.card)
     click.echo(f"{output}: {len(cells)} row{'s' * (len(cells) != 1)} of {file.name} with estimates")
@@ -58,7 +58,7 @@ def _estimate(stored: StoredModel, features: pd.DataFrame) -> pd.DataFrame:
     """A column of estimates, and two of intervals; empty where a row has no value at all."""
     import pandas as pd
 
-    known = features[features.notna().any(axis=1)]
+    known = features.dropna(how="all")
     if known.empty:
         raise ValueError("no row has a value in any column that the model needs")
     estimates = stored.predict(known)
@@ -70,8 +70,8 @@ def _estimate(stored: StoredModel, features: pd.DataFrame) -> pd.DataFrame:
     return result
 
 
-def _tell_beyond(estimates: pd.DataFrame, stored: StoredModel, clip: bool) -> list[str]:
-    """How many estimates lie beyond the range of the labels; with `clip` they are moved to its ends.
+def _clip(estimates: pd.DataFrame, stored: StoredModel, clip: bool) -> Iterator[str]:
+    """Say how many estimates lie beyond the range of the labels; with `clip` move them to its ends.
 
     Not by default: few labels seldom include the lowest and highest target, so an estimate beyond them may
     be right.
@@ -80,17 +80,17 @@ def _tell_beyond(estimates: pd.DataFrame, stored: StoredModel, clip: bool) -> li
     if lowest is None or highest is None:
         if clip:
             raise ValueError("the model does not know the range of its labels: leave --clip out")
-        return []
-    n_beyond = int((~estimates["prediction"].between(lowest, highest)).sum())
+        return
+    inside = estimates["prediction"].clip(lowest, highest)
+    if not (n_beyond := int((inside != estimates["prediction"]).sum())):
+        return
     if clip:
-        estimates["prediction"] = estimates["prediction"].clip(lowest, highest)
+        estimates["prediction"] = inside
         if "low" in estimates:  # an interval holds its estimate
-            estimates["low"] = estimates[["low", "prediction"]].min(axis=1)
-            estimates["high"] = estimates[["high", "prediction"]].max(axis=1)
-    if n_beyond == 0:
-        return []
+            estimates["low"] = estimates["low"].clip(upper=inside)
+            estimates["high"] = estimates["high"].clip(lower=inside)
     moved = "moved to its ends" if clip else "--clip would move them to its ends"
-    return [f"estimates beyond the range of the labels, {lowest:.6g} to {highest:.6g}: {n_beyond} ({moved})"]
+    yield f"estimates beyond the range of the labels, {lowest:.6g} to {highest:.6g}: {n_beyond} ({moved})"
 
 
 def _notices(stored: StoredModel, cells: pd.DataFrame, features: pd.DataFrame) -> Iterator[str]:
@@ -98,11 +98,11 @@ def _notices(stored: StoredModel, cells: pd.DataFrame, features: pd.DataFrame) -
 
     if unused := [str(name) for name in cells if name not in features]:
         yield f"kept, but not used by the model: {enumerate_names(unused)}"
-    known = features[features.notna().any(axis=1)]
+    known = features.dropna(how="all")
     if n_empty := len(features) - len(known):
         yield f"rows without a value in any column that the model needs, which have no estimate: {n_empty}"
-    for name in stored.columns:
-        if n_missing := int(known[name].isna().sum()):
+    for name, n_missing in known.isna().sum().items():
+        if n_missing:
             yield f"{shorten(name)}: {n_missing} without a value, filled as in training"
     for column, rows in stored.unseen_categories(known).groupby("column", sort=False):
         n, values = rows["rows"].sum(), [repr(shorten(value)) for value in rows["value"]]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
-from typing import Any
 
 import click
 
-from .options import align, parameters_option, table_argument
+from .options import align, parameters_option, read_given, table_argument
 
 
 @click.command()
@@ -24,38 +22,28 @@ def read(file: Path, given: dict[str, str]) -> None:
     marks a guess that could change numbers. With -p target COLUMN also what a run would do to the columns,
     and what it would warn of.
     """
-    import numpy as np
-    import pandas as pd
-
-    from ..data import reading as tables
-    from ..data.datasets import load_dataset, mark_missing, tell_columns
+    from ..data.datasets import tell_columns
     from ..data.noticing import find_notices, shorten
     from ..data.preparing import describe_columns
 
-    target = given.get("target", "")
-    how: dict[str, Any] = {name: value for name, value in given.items() if name != "target"}
-    reading = tables.read(file, **how)
-    table = mark_missing(reading, given.get("missing_values", ""), must_occur=True)
-    heading = f"{file.name}: {len(table)} rows, {table.shape[1]} columns"
+    reading, features, y = read_given(file, given)
     rows = [("column", "taken for", "", "written", "read", "rule")]
     for name, row in reading.columns.iterrows():
         written, as_read = (shorten(row[key]) for key in ("written", "read"))
         guess = "?" if row["guessed"] else ""
         rows.append((shorten(name), row["taken_for"], guess, written, as_read, row["rule"]))
-    y = pd.Series(np.nan, index=table.index, name="")
-    too_few = target in table and table[target].notna().sum() < 2
-    if target and not too_few:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # they are told below
-            y = load_dataset(file, target=target, **how).target
-        heading += f"; {shorten(target)} is known in {int(y.notna().sum())}"
-    features = table.drop(columns=target or [])
-    described = describe_columns(features, y if y.notna().any() else None)
+    heading, n_known = f"{file.name}: {len(y)} rows, {len(rows) - 1} columns", int(y.notna().sum())
+    described = describe_columns(features, y if n_known else None)
     notices = [notice.text for notice in find_notices(features, y, described)]
-    if too_few:
-        notices += [f"{shorten(target)} is known in fewer than 2 rows: dmls2r choose says which to label"]
+    if "target" in given:
+        heading += f"; {shorten(y.name)} is known in {n_known}"
+        if n_known < 2:
+            few = "is known in fewer than 2 rows: dmls2r choose says which to label"
+            notices.append(f"{shorten(y.name)} {few}")
     click.echo("\n".join([heading, *reading.assumed, "", *align(rows)]))
-    told = {"What is done to columns:": tell_columns(described), "Look at this:": notices}
-    for about, texts in told.items():
+    for about, texts in {
+        "What is done to columns:": tell_columns(described),
+        "Look at this:": notices,
+    }.items():
         if texts:
             click.echo("\n".join(["", about, *(f"- {text}" for text in texts)]))

@@ -51,12 +51,9 @@ class PageRenderer(IPythonRenderer):
 
     def heading(self, text: str, level: int, **attrs: object) -> str:
         """Give each the id that JupyterLab makes of its words, unless it has a mark."""
-        anchor = escape(unescape(re.sub("<[^>]+>", "", text)).replace(" ", "-"))
-        return (
-            f"<h{level}>{text}</h{level}>\n"
-            if "<a id=" in text
-            else f'<h{level} id="{anchor}">{text}</h{level}>\n'
-        )
+        words = unescape(re.sub("<[^>]+>", "", text))
+        anchor = "" if "<a id=" in text else f' id="{escape(words.replace(" ", "-"))}"'
+        return f"<h{level}{anchor}>{text}</h{level}>\n"
 
     def link(self, text: str, url: str, title: str | None = None) -> str:
         """Lead to pages in place of notebooks and texts; `link_pages` decides whether there is one."""
@@ -74,7 +71,9 @@ class PageRenderer(IPythonRenderer):
         return _finish(f"<table>{text}</table>", "Table")
 
 
-_markdown = MarkdownWithMath(PageRenderer(allow_harmful_protocols=False, exclude_anchor_links=True))
+_markdown = MarkdownWithMath(
+    PageRenderer(escape=False, allow_harmful_protocols=False, exclude_anchor_links=True)
+)
 
 
 def markdown_to_html(text: str) -> str:

@@ -18,7 +18,7 @@ from ..foundation.parameters import check_rules, did_you_mean
 from .catalog import DATASETS
 from .noticing import Notice, enumerate_names, find_notices, shorten
 from .preparing import describe_columns
-from .reading import Reading, check_column, expand_columns, read, read_table, table_name
+from .reading import Reading, check_column, expand_columns, read, table_name
 
 MIN_LABELS = 5  # below, there is nothing to estimate an error from
 
@@ -48,7 +48,7 @@ class Dataset:
     reading : Reading, optional
         How a file was understood.
     missing_values : str, default=""
-        What was taken for missing besides what `read_table` takes.
+        What was taken for missing besides what `read` takes.
     groups : pandas.Series of shape (n_samples,), optional
         Which rows belong together.
     """
@@ -110,14 +110,14 @@ def load_dataset(
     Parameters
     ----------
     name : str or Path
-        One of `DATASETS`, or the path of a file that `read_table` can read.
+        One of `DATASETS`, or the path of a file that `read` can read.
     drop_columns : str or sequence of str, default=()
-        Features to leave out, see `read_table`.
+        Features to leave out, see `read`.
     target : str, optional
         Column to estimate: needed for a file; of a dataset another one than its own. It may be empty in
         some rows: these are the unlabeled ones.
     column_types : str or mapping, optional
-        Of a file, what columns hold, see `read_table`.
+        Of a file, what columns hold, see `read`.
     missing_values : str, default=""
         Of a file, numbers, dates and texts that stand for a missing value, separated by commas.
     missing : {"drop", "as_published"}, default="drop"
@@ -149,7 +149,7 @@ def load_dataset(
     known = DATASETS.get(str(name))
     how_to_read = {"column_types": column_types, "missing_values": missing_values}
     if known is None and is_path(name):
-        return _load_file(Path(name), drop_columns, target, how_to_read)
+        return _load_file(Path(name), drop_columns, target or "", how_to_read)
     if known is None:
         raise ValueError(
             f"dataset must be one of {', '.join(DATASETS)} or the path of a file, got {shorten(name)!r}"
@@ -181,11 +181,8 @@ def is_path(name: str | Path) -> bool:
 
 
 def _load_file(
-    path: Path, drop_columns: str | Sequence[str], target: str | None, how_to_read: dict[str, Any]
+    path: Path, drop_columns: str | Sequence[str], target: str, how_to_read: dict[str, Any]
 ) -> Dataset:
-    if not target:
-        names = ", ".join(map(shorten, read_table(path).columns))
-        raise ValueError(f"target must name a column of {path.name} ({names}), got nothing")
     reading, missing_values = read(path, drop_columns, **how_to_read), how_to_read["missing_values"]
     table = mark_missing(reading, missing_values, must_occur=True)
     if target in reading.cells and target not in table:
@@ -231,19 +228,18 @@ def mark_missing(reading: Reading, missing_values: str, must_occur: bool = False
     ValueError
         If one is not.
     """
-    table = reading.table.copy()
+    table = reading.table.copy()  # which a caller may change
     for value in filter(None, map(str.strip, missing_values.split(","))):
         number = float(pd.to_numeric(value, errors="coerce"))
         date = pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
-        is_there = (reading.cells.astype(str) == value).any(axis=None)
-        for name in map(str, table):
-            column = table[name]
-            if types.is_float_dtype(column):
-                is_it = np.isclose(column, number, rtol=1e-12, atol=0)
-            else:
-                is_it = (column == date).to_numpy() & types.is_datetime64_any_dtype(column)
-            table[name] = column.mask(is_it)
-            is_there |= is_it.any()
+        stands = {
+            name: np.isclose(column, number, rtol=1e-12, atol=0)
+            if types.is_float_dtype(column)
+            else column == date
+            for name, column in table.items()
+        }
+        table = table.mask(pd.DataFrame(stands, index=table.index))
+        is_there = any(map(np.any, stands.values())) or (reading.cells.astype(str) == value).any(axis=None)
         if must_occur and not is_there:
             raise ValueError(f"missing_values must occur in the file, got {value}, which does not")
     return table
@@ -253,52 +249,43 @@ def _check_numbers(y: pd.Series, name: str) -> None:
     """Raise ValueError unless a target holds different numbers."""
     n_known = int(y.notna().sum())
     if not types.is_float_dtype(y):
-        values = ", ".join(map(shorten, y.dropna().unique()[:3]))
-        what = f"name a column of numbers, but {shorten(y.name)} of {name} holds {values}"
+        rule = "name a column of numbers"
+        found = f"of {name} holds {', '.join(map(shorten, y.dropna().unique()[:3]))}"
     elif n_known < 2:
-        what = f"have a value in {MIN_LABELS} rows or more, but {shorten(y.name)} has {n_known}; "
-        what += "dmls2r choose says which rows to label"
+        rule = f"have a value in {MIN_LABELS} rows or more"
+        found = f"has {n_known}; dmls2r choose says which rows to label"
     elif y.min() == y.max():
-        what = f"have different values, but {shorten(y.name)} is {y.min():g} in all {n_known} rows that "
-        what += "have one"
+        rule, found = "have different values", f"is {y.min():g} in all {n_known} rows that have one"
     else:
         return
-    raise ValueError(f"target must {what}")
+    raise ValueError(f"target must {rule}, but {shorten(y.name)} {found}")
 
 
 def tell_reading(reading: Reading) -> list[str]:
     """What was guessed of a file and could change numbers, in sentences."""
     guessed = reading.columns.loc[reading.columns["guessed"].astype(bool), "rule"]
-    return [*reading.assumed, *_gather(guessed.items())]
+    return [*reading.assumed, *_gather(guessed)]
 
 
 def same_types(reading: Reading, columns: Iterable[object]) -> dict[str, str]:
     """The `column_types` by which another file is read as this one was."""
-    types_ = {}
-    for name in map(str, columns):
-        kind, rule = map(str, reading.columns.loc[name, ["taken_for", "rule"]])
-        order = re.match("dates, ((day|month) first)", rule)
-        types_[name] = order[1] if order else {"truth": "category"}.get(kind, kind)
-    return types_
+    told = reading.columns.loc[list(map(str, columns))]
+    orders = told["rule"].str.extract("^dates, ((?:day|month) first)")[0]
+    kinds = orders.fillna(told["taken_for"].replace("truth", "category"))
+    return dict(zip(map(str, kinds.index), kinds, strict=True))
 
 
 def tell_columns(described: pd.DataFrame) -> list[str]:
     """What is done to columns that are not just kept, in sentences."""
-    told = []
-    for column, treatment, warning in zip(
-        described.index, described["treatment"], described["warning"], strict=True
-    ):
-        parts = [treatment] if re.search("left out|missing", treatment) else []
-        told.append((column, ", ".join([*parts, *filter(None, [warning])])))
-    return _gather((column, text) for column, text in told if text)
+    treatments = described["treatment"]
+    told = treatments.where(treatments.str.contains("left out|missing"), "") + ", " + described["warning"]
+    told = told.str.strip(", ")
+    return _gather(told[told != ""])
 
 
-def _gather(told: Iterable[tuple[object, str]]) -> list[str]:
+def _gather(told: pd.Series) -> list[str]:
     """The same sentence on many columns as one."""
-    columns: dict[str, list[object]] = {}
-    for column, text in told:
-        columns.setdefault(text, []).append(column)
-    return [f"{enumerate_names(names)}: {text}" for text, names in columns.items()]
+    return [f"{enumerate_names(same.index)}: {text}" for text, same in told.groupby(told, sort=False)]
 
 
 def _own_unit(target: str) -> str:

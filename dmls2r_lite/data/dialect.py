@@ -63,15 +63,34 @@ def parse(path: Path, text: str, assumed: tuple[str, ...] = ()) -> Source:
     _, header = next(rows, (0, []))
     names = [name.strip() for name in header]
     names[0] = re.sub(r"^#\s*", "", names[0]) or names[0]
-    check_names(path, names)
     frames, starts = [pd.DataFrame(columns=range(len(names)), dtype=str)], []
     while chunk := list(itertools.islice(rows, _CHUNK)):
         starts += [start for start, _ in chunk]
         frames.append(pd.DataFrame([row for _, row in chunk], dtype=str))
-    frame = pd.concat(frames, ignore_index=True)
-    frame.columns = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
-    check_header(path, frame)
-    return Source(frame, starts, separator, (*assumed, *filter(None, [said])))
+    assumed += (said,) if said else ()
+    return make_source(path, names, pd.concat(frames, ignore_index=True), starts, separator, assumed)
+
+
+def make_source(
+    path: Path, names: Sequence[str], cells: pd.DataFrame, lines: list[int], separator: str, assumed: tuple
+) -> Source:
+    """What is written below a line of names.
+
+    Raises
+    ------
+    ValueError
+        If that line looks like one of values, or names repeat.
+    """
+    check_names(path, names)
+    cells.columns = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
+    texts = [name for name in map(str, cells) if not is_number(name)]
+    found = [name for name in texts if cells[name].astype(str).str.strip().eq(name).any()]
+    if found and (len(texts) < len(names) or len(found) == len(texts) > 1):
+        raise ValueError(
+            f"{path} must have the names of its columns in the first line, but {', '.join(cells.columns[:5])}"
+            f" look like values: {found[0]!r} occurs again below. Write a line of names above it"
+        )
+    return Source(cells, lines, separator, assumed)
 
 
 def check_names(path: Path, names: Sequence[str]) -> None:
@@ -94,18 +113,6 @@ def check_names(path: Path, names: Sequence[str]) -> None:
         raise ValueError(
             f"{path} has more than one column named {', '.join(repeated)}: rename them, "
             "and leave one line of names"
-        )
-
-
-def check_header(path: Path, frame: pd.DataFrame) -> None:
-    """Raise ValueError if the names are among the values below them, and some are numbers."""
-    names = list(map(str, frame))
-    texts = [name for name in names if not is_number(name)]
-    found = [name for name in texts if frame[name].astype(str).str.strip().eq(name).any()]
-    if found and (len(texts) < len(names) or len(found) == len(texts) > 1):
-        raise ValueError(
-            f"{path} must have the names of its columns in the first line, but {', '.join(names[:5])} "
-            f"look like values: {found[0]!r} occurs again below. Write a line of names above it"
         )
 
 

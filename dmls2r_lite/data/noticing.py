@@ -14,10 +14,10 @@ from scipy.stats import fisher_exact
 
 MAX_NAMES, MAX_LETTERS = 4, 40  # in a sentence
 MAX_CLASSES = 5  # more different targets than these are taken for numbers
-_CODES = (-9, -200, -999.25, -9999.9, -32768, -32767, 32767, 65535, -(2**31), 2**31 - 1)
-_DATE_CODES = ["1899-12-30", "1899-12-31", "1900-01-01", "1970-01-01"]
-_DATE_CODES += ["2099-12-31", "2999-12-31", "9999-12-31"]
-_NINES_OR_POWER = re.compile(r"-?(99+(\.99?)?|10{10,}|1e\+\d+)")
+_CODE = re.compile(  # nines, powers of ten, numbers of 1e30 or more, ends of integers, dates
+    r"-?(99+(\.99?)?|10{10,}|1e\+\d+|[\d.]+e\+([3-9]\d|\d{3}))|-9|-200|-999\.25|-32768|-?32767|65535"
+    r"|-2147483648|2147483647|1899-12-3[01]|19[07]0-01-01|(20|29|99)99-12-31"
+)
 _SUMMARY = re.compile(
     r"(grand |sub)?(total|sum|summe|gesamt\w*|insgesamt|somme|suma|totale|mean|average|avg|mittel\w*|"
     r"durchschnitt|moyenne|media)s?\W*",
@@ -146,9 +146,8 @@ def find_codes(column: pd.Series) -> dict[str, int]:
 
 
 def _looks_like_code(value: float | pd.Timestamp) -> bool:
-    if isinstance(value, pd.Timestamp):
-        return value.isoformat()[:10] in _DATE_CODES
-    return value in _CODES or abs(value) >= 1e30 or bool(_NINES_OR_POWER.fullmatch(f"{value:.15g}"))
+    text = value.isoformat()[:10] if isinstance(value, pd.Timestamp) else f"{value:.15g}"
+    return bool(_CODE.fullmatch(text))
 
 
 def _codes(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
@@ -170,11 +169,10 @@ def _totals(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
     for place, which in ((len(target) - 1, "last"), (0, "first")):
         for kind, word in (("sum", "total"), ("mean", "mean")):
             cells = [_is_summary(column, place, kind) for column in columns]
-            n_true, n_given = cells.count(True), sum(cell is not None for cell in cells)
             row = [column.iloc[place] for column in columns]
-            others = [
-                value for value, cell in zip(row, cells, strict=True) if cell is None and pd.notna(value)
-            ]
+            beside = [value for value, cell in zip(row, cells, strict=True) if cell is None]
+            others = [value for value in beside if pd.notna(value)]
+            n_true, n_given = cells.count(True), len(cells) - len(beside)
             is_named = any(_SUMMARY.fullmatch(str(value).strip()) for value in others)
             if n_true > n_given / 2 and (n_true > 1 or is_named or not others):
                 label = f" ({shorten(str(others[0]).strip())})" if is_named else ""
@@ -193,9 +191,8 @@ def _is_summary(column: pd.Series, place: int, kind: str) -> bool | None:
     others = column.drop(column.index[place]).dropna()
     if (others != 0).sum() < 3 or others.nunique() < 2:
         return None
-    return bool(
-        np.isclose(column.iloc[place], others.agg(kind), rtol=1e-6 if kind == "sum" else 1e-3, atol=0)
-    )
+    tolerance = 1e-6 if kind == "sum" else 1e-3
+    return bool(np.isclose(column.iloc[place], others.agg(kind), rtol=tolerance, atol=0))
 
 
 def _classes(known: pd.Series) -> Iterator[str]:

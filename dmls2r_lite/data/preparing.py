@@ -78,13 +78,6 @@ def _describe(column: pd.Series, target: pd.Series | None) -> tuple[str, int, in
     return kind, n_missing, n_distinct, treatment, warning
 
 
-def needs_preprocessing(features: pd.DataFrame) -> bool:
-    """Whether any column is not of numbers, or has gaps."""
-    return not all(types.is_float_dtype(dtype) for dtype in features.dtypes) or bool(
-        features.isna().any(axis=None)
-    )
-
-
 def make_preprocessor(features: pd.DataFrame) -> ColumnTransformer:
     """Turn a table's columns into numbers without gaps, as `describe_columns` says; not fitted.
 
@@ -130,14 +123,13 @@ def _to_numbers(X: pd.DataFrame) -> pd.DataFrame:
 
 def _to_days(X: pd.DataFrame) -> pd.DataFrame:
     def convert(column: pd.Series) -> pd.Series:
-        dates = column
         if not types.is_datetime64_any_dtype(column):
             known = column.dropna().astype(str).str.strip()
-            parsed = parse_dates(known, ["ISO8601", *NAMED_MONTH, *DAY_FIRST, *MONTH_FIRST])
-            if parsed is None:
+            dates = parse_dates(known, ["ISO8601", *NAMED_MONTH, *DAY_FIRST, *MONTH_FIRST])
+            if dates is None:
                 raise ValueError(f"got {known.iloc[0]!r}")
-            dates = parsed.reindex(column.index)
-        return (pd.to_datetime(without_zone(dates)) - EPOCH) / pd.Timedelta("1D")
+            column = dates.reindex(column.index)
+        return (pd.to_datetime(without_zone(column)) - EPOCH) / pd.Timedelta("1D")
 
     return _convert(X, "dates", convert)
 
@@ -155,9 +147,8 @@ def _to_texts(X: pd.DataFrame) -> pd.DataFrame:
 def _convert(X: pd.DataFrame, kind: str, convert: Callable[[pd.Series], pd.Series]) -> pd.DataFrame:
     converted = {}
     for name, column in X.items():
-        is_number = types.is_numeric_dtype(column) and column.notna().any()
         try:
-            if is_number and kind != "numbers":
+            if kind != "numbers" and types.is_numeric_dtype(column) and column.notna().any():
                 raise TypeError("got numbers")
             if column.dtype.kind in "mM" and kind == "numbers":
                 raise TypeError("got dates or times")

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ..foundation.parameters import did_you_mean
 from .decoding import decode
-from .dialect import Source, check_header, check_names, parse
+from .dialect import Source, check_names, make_source, parse
 from .noticing import shorten
 from .recognising import KINDS, MISSING, ORDERS, recognise
 from .unpacking import strip_suffixes, unpack
@@ -30,7 +30,8 @@ class Reading(Source):
     Attributes
     ----------
     table : pandas.DataFrame of shape (n_rows, n_columns)
-        See `read_table`.
+        Its columns are float, bool, datetime64, timedelta64 or text; its index counts the file's rows, the
+        first being 0.
     columns : pandas.DataFrame of shape (n_columns, 5)
         A row per column of the table: `taken_for` (number, category, text, truth, date or time), `rule`
         (how it was understood), `written` (its first values as in the file), `read` (the same as
@@ -41,10 +42,6 @@ class Reading(Source):
 
     table: pd.DataFrame
     columns: pd.DataFrame
-
-    def lines_of(self, rows: pd.Index) -> np.ndarray:
-        """The line of each of some rows, which are named by the index of `table`."""
-        return np.array(self.lines)[self.cells.index.get_indexer(rows)]
 
 
 def read(
@@ -94,7 +91,7 @@ def read(
         a column of numbers holds something else too, infinity for example.
     """
     path = Path(path)
-    source = _read_source(path)
+    source = read_source(path)
     names = list(map(str, source.cells))
     kinds = check_types(path.name, column_types, names)
     cells = source.cells.drop(columns=expand_columns(path.name, drop_columns, names))
@@ -112,35 +109,22 @@ def read(
     return Reading(**vars(source), table=table, columns=columns.drop(index=counts))
 
 
-def read_table(
-    path: str | Path,
-    drop_columns: str | Sequence[str] = (),
-    *,
-    column_types: str | Mapping[str, str] | None = None,
-    min_rows: int = 3,
-) -> pd.DataFrame:
-    """The table of `read`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns are float, bool, datetime64, timedelta64 or text. The index counts the rows of the
-        file from 0.
-
-    Raises
-    ------
-    OSError, ValueError
-        As there.
-    """
-    return read(path, drop_columns, column_types=column_types, min_rows=min_rows).table
-
-
-def read_cells(path: str | Path) -> pd.DataFrame:
-    """The cells of a table as they are written in its file, all rows and columns, index as in `read_table`.
-
-    Of a CSV file they are texts.
-    """
-    return _read_source(Path(path)).cells
+def read_source(path: str | Path) -> Source:
+    """What is written in the file of a table, as it is written there: for the errors see `read`."""
+    file, sheet = _split_sheet(Path(path))
+    name, content = unpack(file)
+    if name.endswith(".xlsx"):
+        return _read_sheet(file, content, sheet)
+    if not name.endswith(".parquet"):
+        return parse(file, *decode(file, content))
+    try:
+        table = pd.read_parquet(io.BytesIO(content))
+    except Exception as error:  # pyarrow raises many kinds
+        raise ValueError(f"{file} is not a Parquet file, or damaged: {error}") from error
+    table = table.reset_index(drop=table.index.names == [None], allow_duplicates=True)
+    table.columns = [str(column).strip() for column in table.columns]
+    check_names(file, list(table.columns))
+    return Source(table, list(range(1, len(table) + 1)), ",", ())
 
 
 def table_name(path: str | Path) -> str:
@@ -161,11 +145,11 @@ def table_name(path: str | Path) -> str:
 def check_column(parameter: str, column: str, name: str, columns: Iterable[object]) -> None:
     """Raise ValueError if a table of that name has no such column."""
     columns = list(map(str, columns))
-    if column not in columns:
+    if not column or column not in columns:
         listed = ", ".join(map(shorten, columns[:MAX_LISTED])) + ", ..." * (len(columns) > MAX_LISTED)
         raise ValueError(
-            f"{parameter} must name a column of {name} ({listed}), got {column!r}"
-            f"{did_you_mean(column, columns)}"
+            f"{parameter} must name a column of {name} ({listed}), got "
+            f"{repr(column) if column else 'nothing'}{did_you_mean(column, columns)}"
         )
 
 
@@ -180,7 +164,10 @@ def expand_columns(name: str, given: str | Sequence[str], columns: Sequence[str]
         If a table of that name lacks a column that is to be left out.
     """
     found: list[str] = []
-    for part in _split_names(given, columns) if isinstance(given, str) else given:
+    if isinstance(given, str):
+        known = "|".join(map(re.escape, sorted(columns, key=len, reverse=True)))
+        given = list(filter(None, re.findall(rf"\s*({known}|[^,]*?)\s*(?:,|\Z)", given)))
+    for part in given:
         matching = [column for column in columns if column == part] or [
             column for column in columns if isinstance(part, str) and fnmatchcase(column, part)
         ]
@@ -212,36 +199,9 @@ def check_types(name: str, given: str | Mapping[str, str] | None, columns: Seque
     return dict(given or {})
 
 
-def _split_names(text: str, columns: Sequence[str]) -> list[str]:
-    """The parts between commas; as many of them together as make a name of a column."""
-    parts, names = text.split(","), []
-    while parts:
-        n = next((n for n in range(len(parts), 1, -1) if ",".join(parts[:n]).strip() in columns), 1)
-        names.append(",".join(parts[:n]).strip())
-        parts = parts[n:]
-    return [name for name in names if name]
-
-
 def _split_sheet(path: Path) -> tuple[Path, str | None]:
     found = re.fullmatch(r"(.*\.xlsx)::(.+)", str(path), re.IGNORECASE)
     return (Path(found[1]), found[2]) if found else (path, None)
-
-
-def _read_source(path: Path) -> Source:
-    file, sheet = _split_sheet(path)
-    name, content = unpack(file)
-    if name.endswith(".xlsx"):
-        return _read_sheet(file, content, sheet)
-    if not name.endswith(".parquet"):
-        return parse(path, *decode(path, content))
-    try:
-        table = pd.read_parquet(io.BytesIO(content))
-    except Exception as error:  # pyarrow raises many kinds
-        raise ValueError(f"{path} is not a Parquet file, or damaged: {error}") from error
-    table = table.reset_index(drop=table.index.names == [None], allow_duplicates=True)
-    table.columns = [str(column).strip() for column in table.columns]
-    check_names(path, list(table.columns))
-    return Source(table, list(range(1, len(table) + 1)), ",", ())
 
 
 def _read_sheet(path: Path, content: bytes, sheet: str | None) -> Source:
@@ -262,12 +222,9 @@ def _read_sheet(path: Path, content: bytes, sheet: str | None) -> Source:
     name = sheet or filled[0]
     cells = sheets[name].dropna(how="all").dropna(how="all", axis=1)
     names = ["" if pd.isna(cell) else str(cell).strip() for cell in cells.iloc[0]]
-    check_names(path, names)
-    frame = cells.iloc[1:].reset_index(drop=True)
-    frame.columns = [given or f"Unnamed: {place}" for place, given in enumerate(names)]
-    check_header(path, frame)
     others = f" of {len(sheets)}" if len(sheets) > 1 else ""
-    return Source(frame, [row + 1 for row in cells.index[1:]], ",", (f"sheet {name}{others} is read",))
+    below, lines = cells.iloc[1:].reset_index(drop=True), [row + 1 for row in cells.index[1:]]
+    return make_source(path, names, below, lines, ",", (f"sheet {name}{others} is read",))
 
 
 def _counts_rows(column: pd.Series) -> bool:

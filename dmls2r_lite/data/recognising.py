@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
@@ -34,74 +35,85 @@ _DECORATED = re.compile(  # a number with a sign, brackets or a unit around it
 
 @dataclass
 class Column:
-    """A column of texts while it is being recognised.
+    """A column while it is being recognised.
 
     Attributes
     ----------
     name : str
     said : str
         What `column_types` says that it holds; "" if nothing.
-    index : pandas.Index of shape (n_rows,)
-    codes : numpy.ndarray of shape (n_rows,)
-        Which of the texts is in a row; -1 if the value is missing.
+    values : pandas.Series of shape (n_rows,)
+        Texts without spaces around them, NaN where one is missing; in the end what they stand for.
     texts : list of str
-        All different ones, without spaces around them.
-    marks : list of str
-        What was taken for a missing value, besides nothing at all.
+        All different ones; none if the file has types.
     kind : str
         number, category, text, truth, date or time; "" before it is known.
     rule : str
         How it was understood.
     guessed : bool
         Whether the texts leave that open.
-    shapes : dict of str to str
-        Of numbers: a text of each shape.
+    marks : str
+        What to add to the rule of texts that were taken for a missing value.
     readings : dict of str to pandas.Series of shape (n_texts,)
-        What dates may mean, see `read_dates`, or what times mean.
+        What dates may mean, see `read_dates`.
     """
 
     name: str
     said: str
-    index: pd.Index
-    codes: np.ndarray
-    texts: list[str]
-    marks: list[str]
+    values: pd.Series
+    texts: list[str] = field(default_factory=list)
     kind: str = ""
     rule: str = ""
     guessed: bool = False
-    shapes: dict[str, str] = field(default_factory=dict)
+    marks: str = ""
     readings: dict[str, pd.Series] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cells: pd.Series, said: str, missing: frozenset[str]) -> Column:
-        """The column of a series of texts, recognised as far as it shows alone.
+        """The column of a series, recognised as far as it shows alone.
 
         Raises
         ------
         ValueError
             If its texts are not of one kind, or not of that which is said.
         """
+        if isinstance(cells.dtype, pd.CategoricalDtype):
+            cells = cells.astype(cells.cat.categories.dtype)
+        if not types.is_string_dtype(cells):
+            values, kind = _keep_type(cells, said)
+            if kind:
+                what = "true or false" if kind == "truth" else f"{kind}s"
+                return cls(str(cells.name), said, values, kind=kind, rule=f"{what}, as in the file")
+            cells = _as_texts(cells)
         stripped = cells.astype(object).where(cells.notna(), "").str.strip()
         distinct = list(stripped.unique())
-        known = [text for text in distinct if text not in missing]
-        has_na = {"NA"} & missing & set(distinct) and len(known) > 1
-        is_code = has_na and all(re.fullmatch("[A-Z]{2}", text) for text in known)  # Namibia among countries
-        missing -= {"NA"} if is_code else set()
-        codes, texts = pd.factorize(stripped.mask(stripped.isin(missing)))
-        marks = [text for text in distinct if text and text in missing]
-        column = cls(str(cells.name), said, cells.index, codes, list(texts), marks, guessed=bool(is_code))
-        column.rule = "texts; NA is one of them, as the others have two letters too" if is_code else ""
+        texts, rule = [text for text in distinct if text not in missing], ""
+        are_codes = len(texts) > 1 and all(re.fullmatch("[A-Z]{2}", text) for text in texts)
+        if are_codes and "NA" in missing.intersection(distinct):  # Namibia among countries
+            missing, rule = missing - {"NA"}, "texts; NA is one of them, as the others have two letters too"
+            texts = [text for text in distinct if text not in missing]
+        values = stripped.mask(stripped.isin(missing))
+        column = cls(str(cells.name), said, values, texts, rule=rule, guessed=rule != "")
         column._find_kind()
+        if marks := [text for text in distinct if text and text in missing]:
+            column.marks = f"; {', '.join(marks)} for missing"
         return column
 
-    def spread(self, values: Sequence[Any] | np.ndarray | pd.Series, dtype: Any = None) -> pd.Series:
-        """One value for each text becomes one for each row."""
-        of_texts = pd.Series(values, index=range(len(self.texts)), dtype=dtype)
-        return of_texts.reindex(self.codes).set_axis(self.index).rename(self.name)
+    @cached_property
+    def shapes(self) -> dict[str, str]:
+        """Of numbers: a text of each shape."""
+        found: dict[str, str] = {}
+        for text in self.texts:
+            found.setdefault(shape(text), text)
+        return found
+
+    def spread(self, values: Sequence[Any] | np.ndarray | pd.Series, dtype: Any = None) -> None:
+        """Take one value for each text for what the column holds."""
+        self.values = self.values.map(pd.Series(values, index=self.texts, dtype=dtype))
 
     def _row_of(self, text: str) -> int:
         """The first row with a text, from 1."""
-        return int(np.flatnonzero(self.codes == self.texts.index(text))[0]) + 1
+        return int((self.values == text).to_numpy().argmax()) + 1
 
     def _refuse(self, what: str) -> NoReturn:
         """Raise ValueError about this column, with what a user can do."""
@@ -126,15 +138,18 @@ class Column:
             self.kind, self.rule = said, "as column_types says"
         elif not self.texts:
             self.kind, self.rule = said or "number", "no value in any row"
-        elif not said and set(self.texts) <= _TRUTH.keys() and (self.codes >= 0).all():
+            dtypes: dict[str, Any] = {"number": "float", "date": "datetime64[us]", "time": "timedelta64[us]"}
+            self.values = self.values.astype(dtypes[self.kind])
+        elif not said and set(self.texts) <= _TRUTH.keys() and self.values.notna().all():
             self.kind, self.rule = "truth", "true or false"
+            self.spread([_TRUTH[text] for text in self.texts])
         elif not said and are_seasons(self.texts):
             self.kind, self.guessed = "text", True
             self.rule = f"texts: {self.texts[0]} is a season of two years (assumed: no month)"
         elif is_all("time") or is_all("date"):
             self.kind = "time" if is_all("time") else "date"
             self._find_times()
-        elif said or (is_number(self.texts[0]) and all(map(fitting, self._find_shapes()))):
+        elif said or (is_number(self.texts[0]) and all(map(fitting, self.shapes))):
             self._find_numbers()
         else:
             self._find_texts()
@@ -142,12 +157,13 @@ class Column:
 
     def _find_times(self) -> None:
         """The readings of dates or times; of dates those in the order that is said."""
-        texts, first = pd.Series(self.texts), ", ".join(map(repr, self.texts[:3]))
+        texts, first = pd.Series(self.texts, self.texts), ", ".join(map(repr, self.texts[:3]))
         try:
             if self.kind == "date":
                 self.readings = read_dates(texts)
             else:
-                self.readings["time"], self.rule, self.guessed = read_times(texts)
+                times, self.rule, self.guessed = read_times(texts)
+                self.spread(times)
         except ValueError as error:
             self._refuse(f"{error}, got {first}")
         if self.said in ORDERS:
@@ -156,24 +172,18 @@ class Column:
             if not orders:
                 self._refuse(f"must hold dates with the {self.said}, as column_types says, got {first}")
 
-    def _find_shapes(self) -> dict[str, str]:
-        for text in self.texts:
-            self.shapes.setdefault(shape(text), text)
-        return self.shapes
-
     def _find_numbers(self) -> None:
         """Numbers, or codes that are written like them."""
-        shapes = self.shapes or self._find_shapes()
-        padded = [text for shaped, text in shapes.items() if re.match("[+-]?09", shaped)]
+        padded = [text for shaped, text in self.shapes.items() if re.match("[+-]?09", shaped)]
         if self.said:
             self.kind, self.rule = "number", "numbers, as column_types says"
             return
         self.kind = "text"
         if padded and any(map(str.isdecimal, padded)):
             self.rule, self.guessed = f"codes with leading zeros, such as {padded[0]}, kept as texts", True
-        elif any(re.fullmatch("9{16,}", shaped) for shaped in shapes):
+        elif any(re.fullmatch("9{16,}", shaped) for shaped in self.shapes):
             self.rule = "identifiers of more than 15 digits, kept as texts"
-        elif len(shapes) < 10 and look_like_codes(self.texts):
+        elif len(self.shapes) < 10 and look_like_codes(self.texts):
             last = max(self.texts, key=len)
             self.rule, self.guessed = f"codes with a point, such as {last}, kept as texts", True
         else:
@@ -193,7 +203,7 @@ class Column:
         if not near:
             return
         words = [text for text in self.texts if text not in near]
-        is_near = np.array([text in near for text in self.texts])[self.codes[self.codes >= 0]]
+        is_near = self.values.dropna().isin(near)
         n_not_known = sum(bool(_NOT_KNOWN.fullmatch(text)) for text in words)
         if (
             is_near.mean() > 0.5
@@ -203,12 +213,12 @@ class Column:
             or any(re.search(r"\d[.,]\d", text) for text in numbers)
         ):
             others = [text for text in self.texts if text not in numbers]
-            is_other = np.array([text not in numbers for text in self.texts])[self.codes] & (self.codes >= 0)
+            is_below = self.values[2:].isin(others).any()
             above = "; if the first rows belong to the names, or hold units, delete these lines"
             self._refuse(
                 f"seems to hold numbers, but has {', '.join(map(repr, others[:3]))} (row "
                 f"{self._row_of(others[0])}); write plain numbers there, or nothing where there is none (or "
-                f"name it in missing_values){'' if is_other[2:].any() else above}"
+                f"name it in missing_values){'' if is_below else above}"
             )
         self.rule += f"; {len(near)} of {len(self.texts)} look like numbers"
         self.guessed = bool(numbers)
@@ -238,48 +248,28 @@ def recognise(
     ValueError
         If a column is not of one kind, or what its texts mean is open.
     """
-    known: dict[str, pd.Series] = {}
-    columns: dict[str, Column] = {}
-    rules: dict[str, tuple[str, str, bool]] = {}
-    names = list(map(str, cells))
-    for name in names:
-        series = cells[name]
-        if isinstance(series.dtype, pd.CategoricalDtype):
-            series = series.astype(series.cat.categories.dtype)
-        typed = None if _is_text(series) else _keep_type(series, kinds.get(name))
-        if typed is not None:
-            known[name], kind = typed
-            what = {"truth": "true or false"}.get(kind, f"{kind}s")
-            rules[name] = (kind, f"{what}, as in the file", False)
-        else:
-            texts = series if _is_text(series) else _as_texts(series)
-            columns[name] = Column.of(texts, kinds.get(name, ""), missing)
-    numbers = {name: column for name, column in columns.items() if column.kind == "number"}
+    columns = [Column.of(cells[name], kinds.get(name, ""), missing) for name in map(str, cells)]
+    numbers = [column for column in columns if column.kind == "number" and column.texts]
     marks = decide_marks(
-        {name: column.shapes for name, column in numbers.items()},
-        {name for name, column in numbers.items() if column.said},
+        {column.name: column.shapes for column in numbers}, {column.name for column in numbers if column.said}
     )
-    _decide_orders([column for column in columns.values() if column.kind == "date" and column.texts])
-    for name, column in columns.items():
-        known[name] = _convert(column, marks)
-        told = [column.rule, f"{', '.join(column.marks)} for missing"] if column.marks else [column.rule]
-        rules[name] = (column.kind, "; ".join(told), column.guessed)
-    table = pd.DataFrame({name: known[name] for name in names}, index=cells.index)
-    for name, values in known.items():
+    for column in numbers:
+        _to_numbers(column, marks)
+    _decide_orders([column for column in columns if column.readings])
+    rows = []
+    for column in columns:
+        name, values, written = column.name, column.values, cells[column.name]
         if types.is_float_dtype(values) and (is_infinite := np.isinf(values.to_numpy())).any():
             row = int(is_infinite.argmax())
             raise ValueError(
-                f"column {name!r} must be finite, got {str(cells[name].iloc[row]).strip()} in row {row + 1}"
+                f"column {name!r} must be finite, got {str(written.iloc[row]).strip()} in row {row + 1}"
             )
-    rows = [(*rules[name][:2], *_first_values(cells[name], table[name]), rules[name][2]) for name in names]
-    index = pd.Index(names, name="column")
-    return table, pd.DataFrame(rows, index=index, columns=["taken_for", "rule", "written", "read", "guessed"])
-
-
-def _is_text(series: pd.Series) -> bool:
-    if series.dtype == object:
-        return all(isinstance(value, str) for value in series)
-    return types.is_string_dtype(series.dtype)
+        first = values.dropna().drop_duplicates()[:3]
+        shown = [" | ".join(series[first.index].map(_show)) for series in (written, values)]
+        rows.append((name, column.kind, column.rule + column.marks, *shown, column.guessed))
+    told = pd.DataFrame(rows, columns=["column", "taken_for", "rule", "written", "read", "guessed"])
+    table = pd.DataFrame({column.name: column.values for column in columns}, index=cells.index)
+    return table, told.set_index("column")
 
 
 def _as_texts(series: pd.Series) -> pd.Series:
@@ -291,8 +281,8 @@ def _as_texts(series: pd.Series) -> pd.Series:
     return (known.astype("int64") if whole else known).astype(str).astype(object).reindex(series.index)
 
 
-def _keep_type(series: pd.Series, said: str | None) -> tuple[pd.Series, str] | None:
-    """The column of a file with types and its kind, unless it is to be read from texts."""
+def _keep_type(series: pd.Series, said: str) -> tuple[pd.Series, str]:
+    """The column of a file with types and its kind; "" for that if it is to be read from texts."""
     if series.dtype == object:  # as from a spreadsheet
         kind = types.infer_dtype(series.dropna())
         if kind in ("integer", "floating", "mixed-integer-float"):
@@ -301,17 +291,18 @@ def _keep_type(series: pd.Series, said: str | None) -> tuple[pd.Series, str] | N
             series = pd.to_datetime(series)
         elif kind in ("time", "timedelta", "timedelta64"):
             series = pd.to_timedelta(series.map(str, na_action="ignore"))
-    if types.is_bool_dtype(series) and said in (None, "category"):
-        return (series.astype(bool), "truth") if series.notna().all() else None
-    if types.is_numeric_dtype(series) and said in (None, "number"):
-        if said is None and types.is_integer_dtype(series) and series.abs().max() > 2**53:
-            return None  # identifiers that a float would merge
-        return series.astype(float), "number"
-    if types.is_datetime64_any_dtype(series) and said in (None, "date"):
-        return without_zone(series), "date"
-    if types.is_timedelta64_dtype(series) and said in (None, "time"):
-        return series, "time"
-    return None
+    kind = ""
+    if types.is_bool_dtype(series) and said in ("", "category"):
+        kind, series = ("truth", series.astype(bool)) if series.notna().all() else ("", series)
+    elif types.is_numeric_dtype(series) and said in ("", "number"):
+        # identifiers that a float would merge are texts
+        if said or not types.is_integer_dtype(series) or not series.abs().max() > 2**53:
+            kind, series = "number", series.astype(float)
+    elif types.is_datetime64_any_dtype(series) and said in ("", "date"):
+        kind, series = "date", without_zone(series)
+    elif types.is_timedelta64_dtype(series) and said in ("", "time"):
+        kind = "time"
+    return series, kind
 
 
 def _decide_orders(columns: Sequence[Column]) -> None:
@@ -331,31 +322,19 @@ def _decide_orders(columns: Sequence[Column]) -> None:
             shown.setdefault(mark(column), {}).setdefault(order, column.name)
     for column in columns:
         (order, *others) = column.readings
-        column.rule = f"dates, {order}" if order != "year first" else "dates"
         if not others:
-            continue
-        if column.readings["day first"].equals(column.readings["month first"]):
+            column.rule = f"dates, {order}" if order != "year first" else "dates"
+        elif column.readings["day first"].equals(column.readings["month first"]):
             column.rule = "dates, day and month are the same in all"
         elif len(of_mark := shown.get(mark(column), {})) == 1:
             (order,) = of_mark
             column.rule, column.guessed = f"dates, {order} (assumed: as in column {of_mark[order]})", True
         else:
             column.rule, column.guessed = "dates, day first (assumed: no date shows it)", True
-        column.readings = {order: column.readings[order]}
+        column.spread(column.readings[order])
 
 
-def _convert(column: Column, marks: Marks) -> pd.Series:
-    if column.kind == "number":
-        return _to_numbers(column, marks)
-    if column.kind == "truth":
-        return column.spread([_TRUTH[text] for text in column.texts])
-    if column.kind in ("date", "time"):
-        nothing = pd.Series(dtype="datetime64[us]" if column.kind == "date" else "timedelta64[us]")
-        return column.spread(next(iter(column.readings.values()), nothing))
-    return column.spread(column.texts, object)
-
-
-def _to_numbers(column: Column, marks: Marks) -> pd.Series:
+def _to_numbers(column: Column, marks: Marks) -> None:
     values = np.array([marks.to_float(text) for text in column.texts], dtype=float)
     told = [column.rule or "numbers"]
     if marks.decimal == "," and any("," in shaped for shaped in column.shapes):
@@ -371,7 +350,7 @@ def _to_numbers(column: Column, marks: Marks) -> pd.Series:
         guesses.append(f"{same[0]} is the same as {same[1]} (assumed: no codes)")
     column.rule = ", ".join([*told, *guesses])
     column.guessed |= bool(guesses) and not column.said
-    return column.spread(values, float)
+    column.spread(values, float)
 
 
 def _written_twice(texts: Sequence[str], values: np.ndarray) -> tuple[str, str] | None:
@@ -382,12 +361,6 @@ def _written_twice(texts: Sequence[str], values: np.ndarray) -> tuple[str, str] 
         if re.fullmatch(r".*[.,]\d+0", long) and re.search(r"[.,]\d", short) and len(short) < len(long):
             return long, short
     return None
-
-
-def _first_values(cells: pd.Series, read: pd.Series) -> tuple[str, str]:
-    """The first different values as written and as read."""
-    first = read.dropna().drop_duplicates()[:3]
-    return " | ".join(cells.loc[first.index].map(_show)), " | ".join(first.map(_show))
 
 
 def _show(value: object) -> str:

@@ -7,11 +7,12 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
+from pandas.api import types
 
 from ..foundation.checks import make_scaler
 from ..foundation.parameters import check_rules
 from .datasets import Dataset
-from .preparing import make_preprocessor, needs_preprocessing
+from .preparing import make_preprocessor
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def split_dataset(
         unlabeled = order[~is_known][:n_unlabeled]
     X = dataset.features
     fitted_on = X if scale_on == "all" else X.iloc[np.concatenate([labeled, unlabeled])]
-    if needs_preprocessing(X):
+    if not all(map(types.is_float_dtype, X.dtypes)) or X.isna().any(axis=None):
         preprocessor = make_preprocessor(X).fit(fitted_on)
         X, fitted_on = preprocessor.transform(X), preprocessor.transform(fitted_on)
     if scale_on != "none":

@@ -127,11 +127,9 @@ def fetch(name: str) -> Path:
         folder = cache / ".unfinished"
         shutil.rmtree(folder, ignore_errors=True)  # of a download that was killed
         pooch.get_logger().setLevel("ERROR")
-        downloads = pooch.create(
-            folder, BASE_URL, registry={file.zip_name: None}, urls={file.zip_name: url}, retry_if_failed=2
-        )
+        downloads = pooch.create(folder, BASE_URL, registry={file.address: None}, retry_if_failed=2)
         try:
-            downloaded = Path(downloads.fetch(file.zip_name, progressbar=True))
+            downloaded = Path(downloads.fetch(file.address, progressbar=True))
             read(name, downloaded)
             os.replace(downloaded, kept)
         except OSError as error:  # those of requests are among them

@@ -6,8 +6,8 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import re
-import stat
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -30,10 +30,12 @@ def unpack(path: Path) -> tuple[str, bytes]:
     OSError
         If there is no such file, or it may not be read.
     ValueError
-        If its name does not say that it is a table, or it is damaged, larger than `MAX_BYTES`, or no regular
-        file.
+        If its name does not say that it is a table, or it is damaged, or larger than `MAX_BYTES`.
     """
-    _check_kind(path)
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"dataset must be a file, but {path} is a folder")
+    if not os.path.isfile(path):  # nor a pipe, whose writer nobody wants to wait for
+        raise FileNotFoundError(f"there is no file {path}")
     name = path.name.lower()
     suffix, packing = next(_ENDING.finditer(name)).groups()
     if (not suffix and packing != ".zip") or (suffix == ".xlsx" and packing):
@@ -41,11 +43,8 @@ def unpack(path: Path) -> tuple[str, bytes]:
             f"{path} must end in {', '.join(SUFFIXES)}, perhaps with {', '.join(PACKINGS)} after it; "
             "save another kind of spreadsheet as CSV first"
         )
-    try:
-        with open(path, "rb") as file:
-            content = _read_within_limit(path, file)
-    except PermissionError as error:
-        raise PermissionError(f"{path} may not be read: permission denied") from error
+    with open(path, "rb") as file:
+        content = _read_within_limit(path, file)
     try:
         if packing in _OPENERS:
             with _OPENERS[packing](io.BytesIO(content)) as stream:
@@ -66,20 +65,6 @@ def unpack(path: Path) -> tuple[str, bytes]:
 def strip_suffixes(name: str) -> str:
     """A file's name without what says how it is written."""
     return _ENDING.sub("", name, count=1)
-
-
-def _check_kind(path: Path) -> None:
-    """Refuse what is no regular file before it is opened: opening a pipe would wait for its writer."""
-    try:
-        kind = path.stat().st_mode
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"there is no file {path}") from error
-    except (OSError, ValueError) as error:  # a link to itself, a name that is too long or holds a zero
-        raise ValueError(f"{str(path)[:200]!r} is not the path of a file: {error}") from error
-    if stat.S_ISDIR(kind):
-        raise IsADirectoryError(f"dataset must be a file, but {path} is a folder")
-    if not stat.S_ISREG(kind):
-        raise ValueError(f"{path} must be a regular file, not a pipe or a device")
 
 
 def _read_within_limit(path: Path, stream: IO[bytes]) -> bytes:

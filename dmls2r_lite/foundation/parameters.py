@@ -7,6 +7,7 @@ import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from os.path import isfile
 from typing import Any, NamedTuple
 
 # NumPy and PyTorch are asked for where a value may be theirs: this file is read before every command.
@@ -99,6 +100,7 @@ def _each(rule: Rule, sizes: Callable[[int], bool]) -> Callable[[Any], bool]:
 
 COUNT, ABOVE_ZERO = count(), number("a finite number above 0", lambda value: value > 0)
 SHARE = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
+TEXT = Rule("a string", lambda value: isinstance(value, str))
 CALLABLE = Rule("callable or None", lambda value: value is None or callable(value))
 JOBS = COUNT.or_else("-1", count(-1, -1).fits)
 SCHEDULE_NAMES = (
@@ -144,6 +146,8 @@ _BY_RULE: list[tuple[Rule, str]] = [
     (Rule("a torch.nn.Module or None", lambda value: value is None or _is_module(value)), "encoder head"),
     (CALLABLE, "callback metric_loss"),
     (Rule("callable", callable), "mixed_loss"),
+    (TEXT, "dataset target drop_columns column_types missing_values groups"),
+    (Rule("the name of a folder", lambda value: TEXT.fits(value) and not isfile(value)), "output_dir"),
     (Rule("a step with the name 'metric', batches and loss, or None", _is_step), "metric_step"),
 ]  # fmt: skip
 RULES = {name: rule for rule, names in _BY_RULE for name in names.split()}

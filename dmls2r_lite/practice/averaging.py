@@ -15,8 +15,7 @@ from ..estimators import DMLS2RRegressor
 from ..foundation.checks import SemiSupervisedRegressor, check_regressor
 from ..foundation.parameters import ParameterError, check_rules, shown
 from ..rivals.plain import plain_models
-from ..rivals.trees import ExtraTrees
-from ..rivals.twins import PairwiseDifferenceRegressor
+from ..rivals.twins import ExtraTrees, PairwiseDifferenceRegressor
 from .folds import deal_folds, fit_without, predict_fold
 
 MAX_LABELS_IN_PAIRS = 100

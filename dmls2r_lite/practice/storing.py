@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -19,30 +19,45 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.preparing import _to_numbers as to_numbers
+from ..foundation.checks import check_table
 from ..foundation.files import replacing
-from ..foundation.parameters import COUNT, SHARE, ParameterError, Rule, count, number
-from .packing import pack, read_parts, tell, unpack, write_parts
+from ..foundation.parameters import COUNT, SHARE, ParameterError, Rule, count, number, shown
+from .packing import as_in_fit, pack, read_versions, unpack
 
 PACKAGES = ("dmls2r-lite", "numpy", "pandas", "scikit-learn", "torch")
+VERSIONS = {name: metadata.version(name) for name in PACKAGES}
 N_PROBES = 8  # rows for which a model is asked when it is saved, and again when it is loaded
 TEXT = Rule(
     "printable text of at most 2000 characters",
     lambda value: isinstance(value, str) and len(value) <= 2000 and value.replace("\n", "").isprintable(),
 )
-_ERROR = number("a finite number of 0 or more", lambda value: value >= 0).or_none()
-_TARGET = number("a finite number", lambda value: True).or_none()
-_CARD_RULES = {
-    **dict.fromkeys(["data", "target", "unit", "verdict"], TEXT),
-    **dict.fromkeys(["expected_error", "error_margin"], _ERROR),
-    **dict.fromkeys(["lowest", "highest"], _TARGET),
+TEXTS = Rule(f"a dict of {TEXT.allowed}", lambda value: all(map(TEXT.fits, [*value, *value.values()])))
+_NUMBER = number("a finite number", lambda value: True).or_none()
+_RULES = {
+    **dict.fromkeys(["data", "target", "unit", "verdict", "missing_values"], TEXT),
+    **dict.fromkeys(["versions", "column_types"], TEXTS),
+    **dict.fromkeys(["expected_error", "error_margin", "lowest", "highest"], _NUMBER),
     "n_labeled": COUNT,
     "n_unlabeled": count(0),
     "coverage": SHARE.or_none(),
+    "model": Rule("a regressor", lambda value: isinstance(value, BaseEstimator) and is_regressor(value)),
+    "card": Rule("a Card", lambda value: isinstance(value, Card)),
+    "preprocessor": Rule(
+        "a ColumnTransformer, or a Pipeline that begins with one",
+        lambda value: isinstance(_of_columns(value), ColumnTransformer | None),
+    ),
 }
 
 
+class _Checked:
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name in _RULES and not _RULES[name].fits(value):
+                raise ParameterError(f"{name} must be {_RULES[name].allowed}, got {shown(value)}")
+
+
 @dataclass(frozen=True)
-class Card:
+class Card(_Checked):
     """What somebody who is given a model has to know.
 
     Attributes
@@ -78,11 +93,6 @@ class Card:
     lowest: float | None = None
     highest: float | None = None
 
-    def __post_init__(self) -> None:
-        for name, rule in _CARD_RULES.items():
-            if not rule.fits(value := getattr(self, name)):
-                raise ParameterError(f"{name} of a card must be {rule.allowed}, got {str(value)[:100]!r}")
-
     def __str__(self) -> str:
         unit = f" [{self.unit}]" if self.unit else ""
         lines = [
@@ -98,7 +108,7 @@ class Card:
 
 
 @dataclass(frozen=True)
-class StoredModel:
+class StoredModel(_Checked):
     """A fitted model as `load_model` gives it.
 
     Attributes
@@ -109,7 +119,7 @@ class StoredModel:
     versions : dict
         Of what it was made with.
     column_types : dict
-        How columns of a file are to be read, see `read_table`.
+        How columns of a file are to be read, see `data.reading.read`.
     missing_values : str
         What stands for a missing value there, see `load_dataset`.
     """
@@ -160,34 +170,27 @@ class StoredModel:
 
         Without a `coverage` it is the card's.
         """
+        if not hasattr(self.model, "predict_interval"):
+            return None
         coverage = self.card.coverage if coverage is None else coverage
-        return _predict_interval(self.model, self._prepare(features), coverage)
+        options = {} if coverage is None else {"coverage": coverage}
+        return self.model.predict_interval(self._prepare(features), **options)
 
-    def _prepare(self, features: pd.DataFrame | ArrayLike) -> Any:
-        columns = self.columns
-        if not columns:
+    def _prepare(self, features: Any) -> Any:
+        if not (columns := list(self.columns)):
             return features
-        if not isinstance(features, pd.DataFrame):
-            raise ParameterError(f"features must be a frame with the columns {', '.join(columns)}")
-        missing = [name for name in columns if name not in features]
-        if missing:
-            raise ParameterError(
-                f"features must have all columns of the training; missing: {', '.join(missing)}"
-            )
-        X = features[list(columns)]
-        if X.shape[1] > len(columns):
-            twice = ", ".join(X.columns[X.columns.duplicated()])
-            raise ParameterError(f"features must have each column once; twice: {twice}")
+        if missing := [name for name in columns if name not in getattr(features, "columns", ())]:
+            raise ParameterError(f"features must be a frame that has the columns {', '.join(missing)}")
+        table = features[columns]
+        check_table("features", table, may_have_gaps=True)
         if self.preprocessor is None:
-            X = to_numbers(X)
-            if gaps := ", ".join(X.columns[X.isna().any()]):
-                raise ParameterError(
-                    f"features must have no gaps, as nothing fills them here; got some in {gaps}"
-                )
-            return X
+            table = to_numbers(table)
+            if gaps := ", ".join(table.columns[table.isna().any()]):
+                raise ParameterError(f"features must have no gaps, as nothing fills them; got some in {gaps}")
+            return table
         # What took no part in training may be absent, but the transformer wants its place.
-        X = X.reindex(columns=_of_columns(self.preprocessor).feature_names_in_)
-        return _named(self.model, np.asarray(self.preprocessor.transform(X)))
+        table = table.reindex(columns=_of_columns(self.preprocessor).feature_names_in_)
+        return as_in_fit(self.model, np.asarray(self.preprocessor.transform(table)))
 
 
 def save_model(
@@ -246,47 +249,22 @@ def save_model(
     array([30., 25.])
     """
     path = Path(path)
-    if not isinstance(card, Card):
-        raise ParameterError(f"card must be a Card, got {type(card).__name__}")
     if path.is_dir() or (path.exists() and not overwrite):
         raise ParameterError(f"path must name a new file, unless overwrite=True, but {path} exists")
-    if not _is_model(model):
-        raise ParameterError(f"model must be a regressor, got {type(model).__name__}")
+    stored = StoredModel(model, card, preprocessor, VERSIONS, dict(column_types or {}), missing_values)
     check_is_fitted(model)
-    if preprocessor is None and any(isinstance(p, ColumnTransformer) for p in model.get_params().values()):
-        raise ParameterError(  # within a model it would be given numbers, whatever a table's columns hold
-            "model must be fitted on the numbers that its ColumnTransformer gives, and not hold it: fit that "
-            "one first, and give it as preprocessor"
-        )
     if preprocessor is not None:
-        if not isinstance(_of_columns(preprocessor), ColumnTransformer):
-            raise ParameterError(
-                "preprocessor must be a ColumnTransformer or a Pipeline that begins with one, "
-                f"got {type(preprocessor).__name__}"
-            )
         check_is_fitted(preprocessor)
-    column_types = dict(column_types or {})
-    _check_texts("column_types must hold", *column_types, *column_types.values())
-    _check_texts("missing_values must be", missing_values)
-    stored = StoredModel(model, card, preprocessor, _versions(), column_types, missing_values)
-    packed = pack(model, preprocessor)
+    elif any(isinstance(part, ColumnTransformer) for part in model.get_params().values()):
+        # It would be given numbers, whatever a table's columns hold.
+        raise ParameterError("model must not hold a ColumnTransformer: give that one as preprocessor")
     try:
-        probe = _probe(stored)
-    except ValueError as error:
+        content = pack(VERSIONS, vars(stored) | {"card": asdict(card), "probe": _probe(stored)})
+        _restore(content, share=1)  # so that no file is left which cannot be read
+    except Exception as error:  # pickling may fail in many ways
         raise ParameterError(f"model cannot be stored: {error}") from error
-    text = {
-        "versions": stored.versions,
-        "card": asdict(card),
-        "column_types": column_types,
-        "missing_values": missing_values,
-        "probe": [answers.tolist() for answers in probe],
-    }
     with replacing(path) as unfinished:
-        write_parts(unfinished, text, packed)
-        try:
-            _load(unfinished, when_saved=True)  # so that no file is left which cannot be read
-        except ValueError as error:
-            raise ParameterError(f"model cannot be stored: read again, it {error}") from error
+        unfinished.write_bytes(content)
 
 
 def load_model(path: str | Path) -> StoredModel:
@@ -313,87 +291,44 @@ def load_model(path: str | Path) -> StoredModel:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
+    content, others = path.read_bytes(), []
     try:
-        return _load(path)
-    except ValueError as error:
-        raise ValueError(f"{path} {error}") from error
-
-
-def _load(path: Path, when_saved: bool = False) -> StoredModel:
-    """`load_model`, with messages that go on after the name of the file."""
-    text, packed = read_parts(path)
-    versions: dict[str, str] = {}
-    try:
-        column_types, missing_values = text["column_types"], text["missing_values"]
-        texts = {name: text["versions"][name] for name in PACKAGES}
-        _check_texts("it must hold", *texts.values(), *column_types, *column_types.values(), missing_values)
-        versions = texts
-        card = Card(**text["card"])
-        model, preprocessor = unpack(packed)
-        if not (_is_model(model) and isinstance(_of_columns(preprocessor), ColumnTransformer | None)):
-            raise ValueError("it holds no model, or no preprocessor")
-        stored = StoredModel(model, card, preprocessor, versions, column_types, missing_values)
-        for now, then in zip(_probe(stored), map(np.array, text["probe"]), strict=True):
-            with np.errstate(invalid="ignore"):
-                gaps = np.where(now == then, 0, np.abs(now - then))  # infinite ones may be equal
-            size = np.abs(then[np.isfinite(then)]).max(initial=0)
-            # On another processor a few may differ by more: where neighbours tie, for example.
-            if not np.quantile(gaps, 1 if when_saved else 0.5) <= size * (1e-9 if when_saved else 1e-6):
-                raise ValueError("it predicts what it did not before")
+        then = read_versions(content)
+        others = [f"{name} {then[name]}" for name, here in VERSIONS.items() if then[name] != here]
+        return _restore(content, share=0.5)
     except Exception as error:  # where somebody has meddled with a file, anything may go wrong
-        here = _versions()
-        others = [f"{name} {version}" for name, version in versions.items() if version != here[name]]
-        advice = f"; it was made with {', '.join(others)}, which may be why" if others else ""
-        raise ValueError(f"cannot be made a model again: {tell(error)}{advice}") from error
+        advice = f"; it was made with {shown(', '.join(others))}, which may be why" if others else ""
+        reason = f"{shown(str(error))}{advice}"
+        raise ValueError(f"{path} is no model that `save_model` wrote, or not any more: {reason}") from error
+
+
+def _restore(content: bytes, share: float) -> StoredModel:
+    """A model from what a file holds, if it predicts what it did, at least that share of some rows."""
+    found = unpack(content)
+    probe = found.pop("probe")
+    stored = StoredModel(**found | {"card": Card(**found["card"])})
+    for now, then in zip(_probe(stored), probe, strict=True):
+        # On another processor a few may differ: where neighbours tie, for example.
+        if np.isclose(now, then, rtol=0, atol=1e-6 * np.abs(then).max()).mean() < share:
+            raise ValueError("it predicts what it did not before")
     return stored
 
 
 def _probe(stored: StoredModel) -> list[np.ndarray]:
     """What a model says to some rows of features, and to one of a table in which nothing is known."""
-    model = stored.model
-    n_features = min(model.n_features_in_, 10**6)  # whatever a file claims
-    X = _named(model, check_random_state(0).uniform(size=(N_PROBES, n_features)))
+    bare, n_features = replace(stored, preprocessor=None), min(stored.model.n_features_in_, 10**6)
+    X = as_in_fit(stored.model, check_random_state(0).uniform(size=(N_PROBES, n_features)))
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        estimates = [np.asarray(model.predict(X), dtype=float)]
+        answers = [bare.predict(X), bare.predict_interval(X)]
         if stored.preprocessor is not None:
-            nothing = pd.DataFrame(np.nan, index=[0], columns=list(stored.columns))
-            estimates.append(np.asarray(stored.predict(nothing), dtype=float))
-        ends = _predict_interval(model, X, stored.card.coverage)
-    intervals = [] if ends is None else [np.asarray(ends, dtype=float)]
-    if not all(np.isfinite(part).all() for part in estimates):
+            answers.append(stored.predict(pd.DataFrame(np.nan, [0], list(stored.columns))))
+    found = [np.asarray(answer, dtype=float) for answer in answers if answer is not None]
+    if not all(np.isfinite(answer).all() for answer in found):
         raise ValueError("its predictions are not finite")
-    if any(np.isnan(part).any() for part in intervals):  # of few residuals, they may be infinite
-        raise ValueError("its intervals are not numbers")
-    return estimates + intervals
-
-
-def _named(model: Any, X: np.ndarray) -> Any:
-    """A model's features, as a frame if it was fitted on one."""
-    names = getattr(model, "feature_names_in_", None)
-    return X if names is None else pd.DataFrame(X, columns=names)
-
-
-def _predict_interval(model: Any, X: Any, coverage: float | None) -> np.ndarray | None:
-    if not hasattr(model, "predict_interval"):
-        return None
-    return model.predict_interval(X, **({} if coverage is None else {"coverage": coverage}))
-
-
-def _is_model(value: object) -> bool:
-    return isinstance(value, BaseEstimator) and is_regressor(value)
+    return found
 
 
 def _of_columns(preprocessor: Any) -> Any:
     """The part of a preprocessor that knows a table's columns."""
     return preprocessor.steps[0][1] if isinstance(preprocessor, Pipeline) else preprocessor
-
-
-def _check_texts(what: str, *texts: object) -> None:
-    if wrong := [text for text in texts if not TEXT.fits(text)]:
-        raise ParameterError(f"{what} {TEXT.allowed}, got {str(wrong[0])[:100]!r}")
-
-
-def _versions() -> dict[str, str]:
-    """Of the packages that a model is made with."""
-    return {name: metadata.version(name) for name in PACKAGES}

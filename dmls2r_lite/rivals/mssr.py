@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 
 import numpy as np
 import torch
@@ -12,11 +11,9 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsRegressor
 from torch import Tensor
 
-from ..foundation.checks import seeded_torch
 from ..foundation.parameters import check_not_above, check_rules
 from ..model import make_encoder
-from .batches import BatchTrainedRegressor, Training
-from .twins import _apply
+from .twins import BatchTrainedRegressor, Begun, _apply
 
 
 @dataclass(eq=False, repr=False)
@@ -82,14 +79,14 @@ class MSSRRegressor(BatchTrainedRegressor):
     max_steps_per_epoch: int = 100
     random_state: int | np.random.RandomState | None = None
 
-    def _begin(self, X: np.ndarray, y: np.ndarray) -> Training:
-        labeled = np.isfinite(y)
-        check_not_above("n_neighbors", self.n_neighbors, int(labeled.sum()), "the number of labels")
-        with seeded_torch(self.random_state) as seed:
-            self.encoder_ = make_encoder(X.shape[1], self.hidden_sizes)
-        batches = self._batches(X[labeled], y[labeled], X[~labeled], np.random.default_rng(seed))
-        loss = partial(contrastive_loss, margin=self.margin)
-        return Training(self.encoder_, batches, loss, (labeled.sum(), labeled.all()), torch.get_rng_state())
+    def _begin(self, X: np.ndarray, y: np.ndarray, seed: int) -> Begun:
+        check_not_above("n_neighbors", self.n_neighbors, int(np.isfinite(y).sum()), "the number of labels")
+        self.encoder_ = make_encoder(X.shape[1], self.hidden_sizes)
+        return self.encoder_, self._batches(X, y, seed)
+
+    def _loss(self, *seen: Tensor) -> Tensor:
+        z_a, z_b, is_similar = seen
+        return contrastive_loss(z_a, z_b, is_similar, self.margin)
 
     def _end(self, X: np.ndarray, y: np.ndarray, losses: Tensor) -> None:
         labeled = np.isfinite(y)
@@ -101,9 +98,10 @@ class MSSRRegressor(BatchTrainedRegressor):
     def _predict(self, X: np.ndarray) -> np.ndarray:
         return self.regressor_.predict(_apply(self.encoder_, X))
 
-    def _batches(
-        self, X_labeled: np.ndarray, y: np.ndarray, X_unlabeled: np.ndarray, rng: np.random.Generator
-    ) -> Iterator[tuple[Tensor, ...]]:
+    def _batches(self, X: np.ndarray, y: np.ndarray, seed: int) -> Iterator[tuple[Tensor, ...]]:
+        rng = np.random.default_rng(seed)
+        labeled = np.isfinite(y)
+        X_labeled, X_unlabeled, y = X[labeled], X[~labeled], y[labeled]
         x = torch.as_tensor(np.vstack([X_labeled, X_unlabeled]), dtype=torch.float32)
         n, m = len(X_labeled), len(X_unlabeled)
         first, second = np.triu_indices(n, k=1)

@@ -14,8 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
-from .trees import ExtraTrees, RandomForest
-from .twins import MLPRegressor, PairwiseDifferenceRegressor
+from .twins import ExtraTrees, MLPRegressor, PairwiseDifferenceRegressor, RandomForest
 
 
 def plain_models() -> dict[str, RegressorMixin]:

@@ -1,15 +1,17 @@
-"""Two plain relatives of step 1: the same network without pairs, and pairs without the network."""
+"""Plain relatives of step 1: the same network without pairs, and pairs without the network, on trees."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, clone
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
@@ -18,17 +20,97 @@ from ..foundation.checks import (
     check_regressor,
     is_labeled,
     make_scaler,
+    power_of_two,
     seeded_torch,
 )
-from ..foundation.parameters import ParameterError
+from ..foundation.descent import check_weights, descend, make_adam
+from ..foundation.parameters import ParameterError, check_rules
 from ..foundation.probing import check_encoder_given, has_batch_norm, probe_encoder
 from ..foundation.rows import as_columns
 from ..foundation.scores import pairs_from_numbers
+from ..foundation.side_by_side import SideBySide, separate
 from ..model import make_encoder
-from .batches import BatchTrainedRegressor, Training
-from .trees import ExtraTrees
 
+Begun = tuple[nn.Module, Iterator[tuple[Tensor, ...]]]
 PAIRS_PER_BLOCK = 2**16
+
+
+class BatchTrainedRegressor(SemiSupervisedRegressor):
+    """Base of rivals that are one network, trained batch by batch: alone, or several side by side.
+
+    A subclass has `_begin` and `_loss`, and `_end` if something is left to do.
+    """
+
+    learning_rate: float
+    random_state: int | np.random.RandomState | None
+
+    def _begin(self, X: np.ndarray, y: np.ndarray, seed: int) -> Begun:
+        """A network, and for each gradient step samples, once or more, and what the loss is told of them."""
+        raise NotImplementedError
+
+    def _loss(self, *seen: Tensor) -> Tensor:
+        """A scalar, from the outputs for a batch's samples, and what it is told of them."""
+        raise NotImplementedError
+
+    def _end(self, X: np.ndarray, y: np.ndarray, losses: Tensor) -> None:
+        """Make use of what was trained; `losses` are those of all steps."""
+
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        _fit_all([self], [(X, y)])
+
+    @staticmethod
+    def fit_side_by_side(
+        models: Sequence[BatchTrainedRegressor], training_sets: Sequence[tuple[ArrayLike, ArrayLike]]
+    ) -> list[BatchTrainedRegressor]:
+        """Fit several models at once: each is what `fit` alone would have made of it, to rounding.
+
+        Parameters
+        ----------
+        models : sequence of estimators
+            Of one class, with the same parameters, except `random_state`.
+        training_sets : sequence of (X, y)
+            One for each.
+
+        Returns
+        -------
+        list of estimators
+            The models.
+        """
+        checked = [m._validate_training_set(*one) for m, one in zip(models, training_sets, strict=True)]
+        for model in models:
+            check_rules(model.get_params(deep=False), at_least=model._at_least)
+        sizes = {(is_labeled(y).sum(), is_labeled(y).all()) for _, y in checked}
+        together = len(models) if len(sizes) == 1 else 1  # steps of other sizes cannot be stacked
+        for start in range(0, len(models), together):
+            _fit_all(models[start : start + together], checked[start : start + together])
+        return list(models)
+
+
+def _fit_all(
+    models: Sequence[BatchTrainedRegressor], training_sets: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> None:
+    begun, states = [], []
+    for model, (X, y) in zip(models, training_sets, strict=True):
+        with seeded_torch(model.random_state) as seed:
+            begun.append(model._begin(X, y, seed))
+            states.append(torch.get_rng_state())
+    networks, batches = zip(*begun, strict=True)
+    side = SideBySide(networks, states)
+    side.train()
+    of_one, rate = models[0]._loss, models[0].learning_rate
+    of_all = side.each(of_one, can_map=True)
+
+    def loss(r: int | None, network: nn.Module, *batch: Tensor) -> Tensor:
+        return (of_all if r is None else of_one)(*map(network, batch[:-1]), batch[-1])
+
+    adam = make_adam([weight for part in side.trained for weight in part.parameters()], rate)
+    with side.generators.of(0):  # one alone draws as outside
+        losses = descend(side.losses(loss, batches), adam)
+    separate(networks)
+    for model, (X, y), own, network in zip(models, training_sets, losses.T, networks, strict=True):
+        check_weights(network, rate)
+        network.eval().double()  # so that a prediction does not depend on the rows predicted beside it
+        model._end(X, y, own)
 
 
 @dataclass(eq=False, repr=False)
@@ -69,7 +151,7 @@ class MLPRegressor(BatchTrainedRegressor):
     max_steps_per_epoch: int = 100
     random_state: int | np.random.RandomState | None = None
 
-    def _begin(self, X: np.ndarray, y: np.ndarray) -> Training:
+    def _begin(self, X: np.ndarray, y: np.ndarray, seed: int) -> Begun:
         check_encoder_given(self.encoder, X)
         if self.batch_size == 1 and self.encoder is not None and has_batch_norm(self.encoder):
             raise ParameterError("batch_size must be 2 or more for an encoder with BatchNorm, got 1")
@@ -78,13 +160,11 @@ class MLPRegressor(BatchTrainedRegressor):
         self._target_shape = y.shape[1:]
         x = torch.as_tensor(X[labeled], dtype=torch.float32)
         targets = torch.as_tensor(self.target_scaler_.transform(as_columns(y[labeled])), dtype=torch.float32)
-        with seeded_torch(self.random_state) as seed:
-            encoder = copy.deepcopy(self.encoder)
-            if encoder is None:
-                encoder = make_encoder(X.shape[1], self.hidden_sizes)
-            n_codes = probe_encoder(encoder.float(), x[:2]).shape[1]
-            self.network_ = nn.Sequential(encoder, nn.Linear(n_codes, targets.shape[1])).float()
-            rng_state = torch.get_rng_state()
+        encoder = copy.deepcopy(self.encoder)
+        if encoder is None:
+            encoder = make_encoder(X.shape[1], self.hidden_sizes)
+        n_codes = probe_encoder(encoder.float(), x[:2]).shape[1]
+        self.network_ = nn.Sequential(encoder, nn.Linear(n_codes, targets.shape[1])).float()
         rng, n = np.random.default_rng(seed), len(x)
         steps_per_epoch = min(-(-n * (n - 1) // int(self.batch_size)), self.max_steps_per_epoch)
 
@@ -93,14 +173,41 @@ class MLPRegressor(BatchTrainedRegressor):
                 batch = rng.integers(n, size=self.batch_size)
                 yield x[batch], targets[batch]
 
-        def loss(estimated: Tensor, targets: Tensor) -> Tensor:
-            return (estimated - targets).square().mean()
+        return self.network_, batches()
 
-        return Training(self.network_, batches(), loss, n, rng_state)
+    def _loss(self, *seen: Tensor) -> Tensor:
+        estimated, targets = seen
+        return (estimated - targets).square().mean()
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
         scaled = _apply(self.network_, X)
         return self.target_scaler_.inverse_transform(scaled).reshape(len(scaled), *self._target_shape)
+
+
+class _OfAnySize:
+    """scikit-learn's trees take a variance below 2e-16, of farads for example, for none, and do not split.
+
+    So they are given targets divided by a power of two, which rounds nothing, and their leaves are multiplied
+    by it.
+    """
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """As scikit-learn's."""
+        parent: Any = super()
+        y = np.asarray(y)
+        unit = power_of_two(np.ptp(y)) if y.size and y.dtype.kind in "iuf" and np.isfinite(y).all() else 1.0
+        parent.fit(X, y if unit == 1 else y / unit, sample_weight)
+        for tree in self.estimators_:  # type: ignore[attr-defined]
+            tree.tree_.value[:] *= unit
+        return self
+
+
+class ExtraTrees(_OfAnySize, ExtraTreesRegressor):
+    """scikit-learn's `ExtraTreesRegressor`, for targets of any size."""
+
+
+class RandomForest(_OfAnySize, RandomForestRegressor):
+    """scikit-learn's `RandomForestRegressor`, for targets of any size."""
 
 
 @dataclass(eq=False, repr=False)

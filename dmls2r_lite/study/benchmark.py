@@ -1,25 +1,25 @@
-"""The paper's experiments over many seeds, with the controls that it lacks."""
+"""The paper's experiments over many seeds, with the controls that it lacks.
+
+``run_benchmark(folder)`` runs them and ``read_trials(folder)`` reads them, see
+`dmls2r_lite.study.trials.Study`. ``shipped_trials()`` gives those that come with the package: the full
+benchmark on the report seeds. All have a row per `dataset`, `method`, `n_labeled` and `seed`, with the test
+`mae` and `rmse` in the target's unit, `fit_seconds`, `predict_seconds`, `n_unlabeled`, `n_test`, `versions`
+and `finished` (UTC).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pandas as pd
 from sklearn.base import RegressorMixin
 
 from ..data.datasets import Dataset
-from .driver import AS_PUBLISHED, N_LABELED, Cells, Study
-from .trials import run_seeds
-
-if TYPE_CHECKING:
-    from ..estimators import DMLS2RRegressor
+from .trials import AS_PUBLISHED, N_LABELED, Rows, Study, run_seeds
 
 BENCHMARK_DATASETS = ("boston", "superconductivity", AS_PUBLISHED, "air_quality")
-TABLE_1 = ("superconductivity", 100)  # the paper's ablation has one N more
-TABLE_1_METHODS = ("DML-S2R", "step 1", "placebo null", "placebo random", "placebo swapped")
+PLACEBOS = ("placebo null", "placebo random", "placebo swapped")  # of what step 2 adds
+TABLE_1_METHODS = ("DML-S2R", "step 1", *PLACEBOS)
 MAX_TEST_ROWS = {"extra trees on pairs": 2000}  # every test row makes 2 N pairs
 
 
@@ -37,8 +37,8 @@ def paper_methods() -> dict[str, RegressorMixin]:
     }
 
 
-def control_arms() -> dict[str, DMLS2RRegressor]:
-    """DML-S2R with one thing changed, by which to find out why step 2 does what it does.
+def control_arms() -> dict[str, RegressorMixin]:
+    """Step 1, DML-S2R, and it with one thing changed, by which to find out why step 2 does what it does.
 
     First the placebos (see `dmls2r_lite.rivals.placebos`) and the other ways to combine the steps; then both
     steps, step 1 and placebos where each step has an Adam of its own, where step 1 is
@@ -49,6 +49,8 @@ def control_arms() -> dict[str, DMLS2RRegressor]:
     from ..rivals.placebos import mine_random, mine_swapped, null_loss
 
     arms: dict[str, dict[str, Any]] = {
+        "step 1": {"schedule": "pairwise_only"},
+        "DML-S2R": {},
         "placebo null": {"metric_loss": null_loss},
         "placebo random": {"miner": mine_random},
         "placebo swapped": {"miner": mine_swapped},
@@ -58,17 +60,12 @@ def control_arms() -> dict[str, DMLS2RRegressor]:
         "DML-S2R (own Adam)": {"optimizer_state": "separate"},
         "placebo random (own Adam)": {"optimizer_state": "separate", "miner": mine_random},
     }
-    settings: dict[str, dict[str, Any]] = {
-        "one batch": {"pair_batch_size": None},
-        "raw target": {"target_scaling": "none"},
-    }
-    for name, changed in settings.items():
-        arms |= {
-            f"step 1 ({name})": {**changed, "schedule": "pairwise_only"},
-            f"DML-S2R ({name})": changed,
-            f"placebo null ({name})": {**changed, "metric_loss": null_loss},
-            f"placebo random ({name})": {**changed, "miner": mine_random},
-        }
+    for setting, changed in (
+        ("one batch", {"pair_batch_size": None}),
+        ("raw target", {"target_scaling": "none"}),
+    ):
+        for name in ("step 1", "DML-S2R", "placebo null", "placebo random"):
+            arms[f"{name} ({setting})"] = {**arms[name], **changed}
     return {name: DMLS2RRegressor(**changed) for name, changed in arms.items()}
 
 
@@ -80,12 +77,12 @@ def all_methods() -> dict[str, RegressorMixin]:
 
 
 def _sizes(dataset: str, method: str) -> Sequence[int]:
-    return (*N_LABELED, TABLE_1[1]) if dataset == TABLE_1[0] and method in TABLE_1_METHODS else N_LABELED
+    has_100 = dataset == "superconductivity" and method in TABLE_1_METHODS  # in the paper's Table 1
+    return (*N_LABELED, 100) if has_100 else N_LABELED
 
 
-def _cells(dataset: Dataset, name: str, method: RegressorMixin, n_labeled: int) -> Cells:
-    n_unlabeled, max_rows = dataset.n_unlabeled, MAX_TEST_ROWS.get(name)
-    return {(): partial(run_seeds, dataset, name, method, n_labeled, n_unlabeled, max_test_rows=max_rows)}
+def _measure(dataset: Dataset, name: str, method: RegressorMixin, n: int, seeds: Sequence[int]) -> Rows:
+    return run_seeds(dataset, name, method, n, dataset.n_unlabeled, seeds, MAX_TEST_ROWS.get(name))
 
 
 TRIALS = Study(
@@ -94,40 +91,7 @@ TRIALS = Study(
     measured=("mae", "rmse", "fit_seconds", "predict_seconds", "n_unlabeled", "n_test"),
     datasets=BENCHMARK_DATASETS,
     methods=all_methods,
-    cells=_cells,
+    measure=_measure,
     sizes=_sizes,
 )
-run_benchmark = TRIALS.run
-
-
-def read_trials(folder: Path) -> pd.DataFrame:
-    """The trials of a benchmark's folder: whole rows only, each trial once.
-
-    Parameters
-    ----------
-    folder : Path
-
-    Returns
-    -------
-    pandas.DataFrame
-        `dataset`, `method`, `n_labeled`, `seed`, `mae`, `rmse`, `fit_seconds`, `predict_seconds`,
-        `n_unlabeled`, `n_test`, `versions` and `finished` (UTC).
-
-    Raises
-    ------
-    ValueError
-        If the folder has no trials or the table is not one of trials.
-    """
-    return TRIALS.read(folder)
-
-
-def shipped_trials() -> pd.DataFrame:
-    """The trials that come with the package: the full benchmark on the report seeds.
-
-    Returns
-    -------
-    pandas.DataFrame
-        As from `read_trials`. Its `attrs` say with which `command` and `versions` it was made, on which
-        `date` and `machine`, and how many `minutes` it took.
-    """
-    return TRIALS.shipped()
+run_benchmark, read_trials, shipped_trials = TRIALS.run, TRIALS.read, TRIALS.shipped

@@ -10,8 +10,6 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import bootstrap, rankdata, wilcoxon
 
-from ..foundation.parameters import check_rules
-
 CELL = ["dataset", "n_labeled"]
 LEVEL = 0.05
 HELPED, PLACEBO_TOO, HURT, CANNOT_TELL = VERDICTS = (
@@ -45,7 +43,7 @@ def summarize(trials: pd.DataFrame) -> pd.DataFrame:
     return table.reindex(trials["method"].unique())
 
 
-def compare(trials: pd.DataFrame, method: str, reference: str, seed: int = 0) -> pd.DataFrame:
+def compare(trials: pd.DataFrame, method: str, reference: str) -> pd.DataFrame:
     """Paired differences of MAE, `method` minus `reference`, on the same splits.
 
     Parameters
@@ -53,8 +51,6 @@ def compare(trials: pd.DataFrame, method: str, reference: str, seed: int = 0) ->
     trials : pandas.DataFrame
         From `run_trials`, for one dataset. Only seeds on which both have run take part.
     method, reference : str
-    seed : int, default=0
-        Of the bootstrap.
 
     Returns
     -------
@@ -70,39 +66,18 @@ def compare(trials: pd.DataFrame, method: str, reference: str, seed: int = 0) ->
         If they have not run on the same 2 or more seeds, a method, N and seed occur twice, or an error is
         not finite.
     """
-    table = compare_cells(trials.assign(dataset=""), method, reference, seed)
-    return table.droplevel("dataset").drop(columns="p_holm")
+    trials = _common(trials.assign(dataset=""), [method, reference])
+    return _test(trials, method, reference, intervals=True).droplevel("dataset").drop(columns="p_holm")
 
 
-def compare_cells(trials: pd.DataFrame, method: str, reference: str, seed: int = 0) -> pd.DataFrame:
-    """`compare` on every dataset, with p values corrected for the number of cells.
-
-    A cell is a dataset with one N. Only seeds on which both have run take part, and cells with 2 or more.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        From `run_trials`, for one or more datasets.
-    method, reference : str
-    seed : int, default=0
-        Of the bootstrap.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Index (`dataset`, `n_labeled`); the columns of `compare` and `p_holm`.
-    """
-    return _test(_common(trials, [method, reference]), method, reference, seed)
-
-
-def _test(trials: pd.DataFrame, method: str, reference: str, seed: int | None = None) -> pd.DataFrame:
-    """`compare_cells`; without a seed, no intervals, which take most of its time."""
+def _test(trials: pd.DataFrame, method: str, reference: str, intervals: bool = False) -> pd.DataFrame:
+    """A row as of `compare` for each cell, and `p_holm`; intervals take most of its time."""
     wide = trials.pivot(index=[*CELL, "seed"], columns="method", values="mae")
     rows = {}
     for cell, differences in (wide[method] - wide[reference]).groupby(CELL):
         low = high = differences.iloc[0]
-        if seed is not None and np.ptp(differences) > 0:
-            low, high = bootstrap((differences,), np.mean, rng=seed, method="percentile").confidence_interval
+        if intervals and np.ptp(differences) > 0:
+            low, high = bootstrap((differences,), np.mean, rng=0, method="percentile").confidence_interval
         # Without those that are equal: with them SciPy takes the normal distribution, however few are left.
         changed = differences[differences != 0].to_numpy()
         ranks = rankdata(np.abs(changed))
@@ -121,7 +96,7 @@ def _test(trials: pd.DataFrame, method: str, reference: str, seed: int | None = 
 
 
 def give_verdict(
-    trials: pd.DataFrame, method: str, reference: str, placebos: Sequence[str] = (), level: float = LEVEL
+    trials: pd.DataFrame, method: str, reference: str, placebos: Sequence[str] = ()
 ) -> pd.DataFrame:
     """Did it help? The one rule by which this project answers, for every cell of a question.
 
@@ -129,7 +104,7 @@ def give_verdict(
     which these and all placebos have run on the same splits, and they are judged together. So whoever asks
     with the same trials gets the same answer; part of the trials is another, smaller question.
 
-    1. *Shown*: the differences of MAE on the same splits have p < `level` by Wilcoxon's signed-rank test,
+    1. *Shown*: the differences of MAE on the same splits have p < 0.05 by Wilcoxon's signed-rank test,
        two-sided and Holm-corrected over the cells, and their mean is on the same side of zero as their ranks.
        (The test knows ranks only: a few splits with a huge error may pull the mean to the other side. Then
        neither is shown.) The interval takes no part: with few splits it is too narrow, and it is not
@@ -142,7 +117,7 @@ def give_verdict(
        help, nor a difference to each that is shown. It never means that there is no effect.
 
     If nothing differs from the reference, the chance that any cell gets another verdict than *cannot tell* is
-    `level` at most. Placebos need no correction for their number, since *all* must be passed.
+    0.05 at most. Placebos need no correction for their number, since *all* must be passed.
 
     Parameters
     ----------
@@ -151,44 +126,40 @@ def give_verdict(
     method, reference : str
     placebos : sequence of str, default=()
         Methods like `method`, but without what is said to help.
-    level : float, default=0.05
 
     Returns
     -------
     pandas.DataFrame
-        Index (`dataset`, `n_labeled`); the columns of `compare_cells`, then `verdict` (one of `VERDICTS`) and
-        `sentence`, which explains it.
+        Index (`dataset`, `n_labeled`); the columns of `compare`, `p_holm` (the p value corrected for the
+        number of cells), `verdict` (one of `VERDICTS`) and `sentence`, which explains it.
 
     Raises
     ------
     ValueError
-        If they have not run on the same 2 or more splits of any cell, an error is not finite, or `level` is
-        out of range.
+        If they have not run on the same 2 or more splits of any cell, or an error is not finite.
     """
-    check_rules({"level": level})
     trials = _common(trials, [method, reference, *placebos])
-    table = compare_cells(trials, method, reference)
-    cells = table.index.tolist()
+    table = _test(trials, method, reference, intervals=True)
     against = {name: _test(trials, method, name).to_dict("index") for name in placebos}
     of_placebo = {name: _test(trials, name, reference).to_dict("index") for name in placebos}
-    base = trials[trials["method"] == reference].groupby(CELL)["mae"].mean()
+    base = trials[trials["method"] == reference].groupby(CELL)["mae"].mean().to_dict()
     # Holm of the smallest p values that so many splits can give: no result gets below.
-    attainable = dict(zip(cells, holm(0.5 ** (table["n_seeds"] - 1)), strict=True))
+    attainable = dict(zip(table.index, holm(0.5 ** (table["n_seeds"] - 1)), strict=True))
     verdicts, sentences = [], []
-    for cell, row in zip(cells, table.to_dict("records"), strict=True):
-        side = _shown(row, level)
+    for cell, row in table.to_dict("index").items():
+        side = _shown(row)
         verdict = {-1: HELPED, 0: CANNOT_TELL, 1: HURT}[side]
         parts = [_describe(row, reference, base[cell], len(table))]
         if side == 0:
-            parts.append(_explain_doubt(row, attainable[cell], len(table), level))
+            parts.append(_explain_doubt(row, attainable[cell], len(table)))
         elif side == 1:
             parts.append(f"The error is higher than that of {reference}.")
         else:
-            tied = [name for name in placebos if _shown(against[name][cell], level) >= 0]
+            tied = [name for name in placebos if _shown(against[name][cell]) >= 0]
             lower = [f"{name} ({_numbers(against[name][cell])})" for name in placebos if name not in tied]
             also = f", and than that of {', '.join(lower)}" if lower else ""
             parts.append(f"The error is lower than that of {reference}{also}.")
-            effects = {name: _shown(of_placebo[name][cell], level) for name in tied}
+            effects = {name: _shown(of_placebo[name][cell]) for name in tied}
             for name, effect in effects.items():
                 does = {-1: "lowers", 0: "is not shown to change", 1: "raises"}[effect]
                 parts.append(
@@ -252,10 +223,10 @@ def list_verdicts(verdicts: pd.DataFrame) -> str:
     )
 
 
-def _shown(row: Mapping[Any, Any], level: float) -> int:
+def _shown(row: Mapping[Any, Any]) -> int:
     """-1 if the error is shown to be lower, 1 if higher, else 0."""
     sides = np.sign([row["mean_difference"], row["rank_balance"]])
-    return int(sides[0]) if row["p_holm"] < level and sides[0] == sides[1] else 0
+    return int(sides[0]) if row["p_holm"] < LEVEL and sides[0] == sides[1] else 0
 
 
 def _common(trials: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
@@ -301,24 +272,24 @@ def _describe(row: Mapping[Any, Any], reference: str, base: float, n_cells: int)
     )
 
 
-def _explain_doubt(row: Mapping[Any, Any], attainable: float, n_cells: int, level: float) -> str:
-    if attainable >= level:
-        n_needed = int(np.log2(2 * n_cells / level)) + 1
+def _explain_doubt(row: Mapping[Any, Any], attainable: float, n_cells: int) -> str:
+    if attainable >= LEVEL:
+        n_needed = int(np.log2(2 * n_cells / LEVEL)) + 1
         cells = "one cell" if n_cells == 1 else f"{n_cells} cells"
         return (
-            f"With {row['n_seeds']} splits no result could give a p value below {level:g} here: "
+            f"With {row['n_seeds']} splits no result could give a p value below {LEVEL:g} here: "
             f"for {cells} it takes {n_needed} splits."
         )
     if row["low"] == row["high"] == 0:
         return "The errors are the same on every split."
-    if row["p_holm"] < level:
+    if row["p_holm"] < LEVEL:
         return (
             "Ranks and mean point to opposite sides: a few splits with a large difference outweigh the "
             "others, so neither side is shown."
         )
     if row["low"] <= 0 <= row["high"]:
         return "The interval holds zero: these splits agree with no effect, and with every effect in it."
-    if row["p_value"] < level:
+    if row["p_value"] < LEVEL:
         return (
             "The interval leaves out zero, but the corrected p value says no, and it decides: among "
             f"{n_cells} cells one like this turns up by luck too often."

@@ -1,10 +1,17 @@
-"""What choosing rows, averaging and intervals are worth: trials over many seeds, with placebos."""
+"""What choosing rows, averaging and intervals are worth: trials over many seeds, with placebos.
+
+``shipped_few_labels()`` gives those that come with the package, on the report seeds: a row per `dataset`,
+`method` (a learner), `choice` (see `CHOICES`), `n_labeled` and `seed`. `mae` is the error on `n_test` rows.
+For some learners also what held-out labels made one expect (`expected`, and `expected_corrected` for chosen
+rows), and the share of test rows that intervals of CV+ hold and their mean width (`coverage_80`, `width_80`,
+and so on), beside intervals of a constant width around the estimates.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,13 +24,9 @@ from ..data.splits import Split, split_dataset
 from ..practice.choosing import choose_rows
 from ..practice.errors import correct_for_choice
 from ..practice.folds import fit_with_seed
-from .driver import AS_PUBLISHED, Cells, Study, load_benchmark_dataset
-from .trials import Sets, run_seeds
+from ..practice.intervals import ConformalRegressor, rank_of_bound
+from .trials import AS_PUBLISHED, Rows, Sets, Study, load_benchmark_dataset, run_seeds
 
-if TYPE_CHECKING:
-    from ..practice.intervals import ConformalRegressor
-
-COVERAGES = (0.8, 0.9)
 MAX_TEST_ROWS = 1000
 N_NEAR = 20  # rows near one another that are to be estimated
 
@@ -48,22 +51,23 @@ def few_label_methods() -> dict[str, RegressorMixin]:
     return {"DML-S2R": DMLS2RRegressor(), "average": AveragedRegressor(), **plain_models()}
 
 
-WITH_INTERVALS = ("DML-S2R", "extra trees", "average")
-CHEAP = ("DML-S2R", "extra trees", "Gaussian process", "ridge", "3-NN standardised")
+N_CHOICES = {  # with how many of the choices a learner is tried: all that its time allows; others with one
+    "extra trees": len(CHOICES),
+    **dict.fromkeys(["DML-S2R", "Gaussian process", "ridge", "3-NN standardised"], 6),
+    **dict.fromkeys(["average", "extra trees on pairs"], 2),
+}
 
 
-def choices_of(method: str) -> tuple[str, ...]:
-    """The choices that a learner is tried with: all that its time allows."""
-    if method == "extra trees":
-        return CHOICES
-    if method in CHEAP:
-        return (RANDOM, CHOSEN, "k-means", *SPACES)
-    return (RANDOM, CHOSEN) if method in ("average", "extra trees on pairs") else (RANDOM,)
+def choices_of(dataset: str, method: str) -> list[tuple[str]]:
+    """The choices that a learner is tried with on a dataset."""
+    if dataset == AS_PUBLISHED:  # only for the paper's cells
+        return [(RANDOM,)] if method == "average" else []
+    return [(choice,) for choice in CHOICES[: N_CHOICES.get(method, 1)]]
 
 
 def has_intervals(dataset: str, method: str, choice: str, n_labeled: int) -> bool:
     """Whether intervals are measured too, which takes several times as long."""
-    if method not in WITH_INTERVALS or dataset == AS_PUBLISHED:
+    if method not in ("DML-S2R", "extra trees", "average") or dataset == AS_PUBLISHED:
         return False
     return choice == RANDOM or (choice == CHOSEN and (method != "average" or n_labeled <= 20))
 
@@ -119,24 +123,14 @@ def _nearest_to_centres(pool: pd.DataFrame, n: int, seed: int) -> np.ndarray:
     return np.array(rows)
 
 
-def _prepare(dataset: str, choice: str, split: Split, seed: int) -> Sets:
-    rows, wanted = _choose(dataset, choice, len(split.X_labeled), seed)
-    known = pd.concat([split.y_labeled, split.y_unlabeled])
-    y = known.where(np.isin(np.arange(len(known)), rows))
-    return split.X_train, y, split.X_test.iloc[wanted], split.y_test.iloc[wanted]
-
-
 def _measure_intervals(
     model: ConformalRegressor, X: pd.DataFrame, y: pd.Series, X_test: pd.DataFrame, y_test: pd.Series
 ) -> dict[str, float]:
-    from ..practice.intervals import rank_of_bound
-
     is_labeled = y.notna().to_numpy()
     errors, estimates = model.errors_, model.predict(X_test)
     corrected = correct_for_choice(errors, model.fold_, X[is_labeled], X[~is_labeled])[0]
     measured = {"expected": errors.mean(), "expected_corrected": corrected}
-    for coverage in COVERAGES:
-        name = f"{100 * coverage:.0f}"
+    for name, coverage in (("80", 0.8), ("90", 0.9)):
         low, high = model.predict_interval(X_test, coverage).T
         measured[f"coverage_{name}"] = ((low <= y_test) & (y_test <= high)).mean()
         measured[f"width_{name}"] = (high - low).mean()
@@ -149,21 +143,17 @@ def _measure_intervals(
 
 def _measure(
     dataset: Dataset, name: str, method: RegressorMixin, choice: str, n: int, seeds: Sequence[int]
-) -> list[dict[str, Any]]:
-    from ..practice.intervals import ConformalRegressor
+) -> Rows:
+    def prepare(split: Split, seed: int) -> Sets:
+        rows, wanted = _choose(dataset.name, choice, n, seed)
+        known = pd.concat([split.y_labeled, split.y_unlabeled])
+        y = known.where(np.isin(np.arange(len(known)), rows))
+        return split.X_train, y, split.X_test.iloc[wanted], split.y_test.iloc[wanted]
 
-    more: dict[str, Any] = {"prepare": partial(_prepare, dataset.name, choice)}
+    more: dict[str, Any] = {}
     if has_intervals(dataset.name, name, choice, n):
         method, more["also"] = ConformalRegressor(method), _measure_intervals
-    return run_seeds(dataset, name, method, n, dataset.n_unlabeled, seeds, **more)
-
-
-def _cells(dataset: Dataset, name: str, method: RegressorMixin, n_labeled: int) -> Cells:
-    return {
-        (choice,): partial(_measure, dataset, name, method, choice, n_labeled)
-        for choice in choices_of(name)
-        if dataset.name != AS_PUBLISHED or (name, choice) == ("average", RANDOM)  # only for the paper's cells
-    }
+    return run_seeds(dataset, name, method, n, dataset.n_unlabeled, seeds, prepare=prepare, **more)
 
 
 FEW_LABELS = Study(
@@ -177,22 +167,8 @@ FEW_LABELS = Study(
     ),
     datasets=("boston", "superconductivity", AS_PUBLISHED, "air_quality", "diabetes", "friedman"),
     methods=few_label_methods,
-    cells=_cells,
+    measure=_measure,
+    kinds=choices_of,
     min_labeled=9,  # an interval of 90 % takes as many
 )
-run_few_labels = FEW_LABELS.run
-
-
-def shipped_few_labels() -> pd.DataFrame:
-    """The trials that come with the package, on the report seeds.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per `dataset`, `method` (a learner), `choice` (see `CHOICES`), `n_labeled` and `seed`. `mae`
-        is the error on `n_test` rows. For some learners also what held-out labels made one expect
-        (`expected`, and `expected_corrected` for chosen rows), and the share of test rows that intervals of
-        CV+ hold and their mean width (`coverage_80`, `width_80`, and so on), beside intervals of a constant
-        width around the estimates. Its `attrs` say how and when it was made.
-    """
-    return FEW_LABELS.shipped()
+shipped_few_labels = FEW_LABELS.shipped

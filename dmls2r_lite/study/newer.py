@@ -1,10 +1,14 @@
-"""What newer losses are worth in place of step 2, beside placebos: trials over many seeds."""
+"""What newer losses are worth in place of step 2, beside placebos: trials over many seeds.
+
+``shipped_newer_losses()`` gives those that come with the package, on the report seeds: a row per `dataset`,
+`method` (see `newer_methods`), `rows` (what was given as unlabeled rows: real ones, the same with shuffled
+columns, or noise), `n_labeled` and `seed`, with `mae` on `n_test` rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -12,11 +16,9 @@ from sklearn.base import RegressorMixin
 
 from ..data.datasets import Dataset
 from ..data.splits import Split
-from .driver import Cells, Study
-from .trials import Sets, as_split, run_seeds
+from .trials import Rows, Sets, Study, as_split, run_seeds
 
 if TYPE_CHECKING:
-    from ..estimators import DMLS2RRegressor
     from ..training import Step
 
 MAX_TEST_ROWS = 1000
@@ -25,7 +27,7 @@ STOPPED = "stopped"  # by cross-validation
 N_PEERS = 7
 
 
-def newer_methods() -> dict[str, DMLS2RRegressor]:
+def newer_methods() -> dict[str, RegressorMixin]:
     """Step 1 and what may come beside it, by name.
 
     Weights were chosen on the seeds 0 to 9, see notebook 11.
@@ -35,63 +37,53 @@ def newer_methods() -> dict[str, DMLS2RRegressor]:
     from ..rivals.placebos import null_loss
 
     step_1 = {"schedule": "pairwise_only"}
-    more, times_100 = (
-        newer.MixedStep(newer.labeled_pairs_loss),
-        newer.MixedStep(newer.labeled_pairs_loss, weight=100),
-    )
-    barycentre, stopped = newer.BarycentreStep(), {"early_stopping": "cross_validation"}
+    barycentre = {"metric_step": newer.BarycentreStep()}
+    stopped = {"early_stopping": "cross_validation"}
 
-    def of_codes(loss: Any, labeled_only: bool = False) -> dict[str, Any]:
-        return {"metric_step": newer.MixedStep(newer.CodeLoss(loss, labeled_only), weight=0.1)}
+    def mixed(loss: Any, **options: Any) -> dict[str, Any]:
+        return {"metric_step": newer.MixedStep(loss, **options)}
 
+    times_100 = mixed(newer.labeled_pairs_loss, weight=100)
     arms: dict[str, dict[str, Any]] = {
         "step 1": step_1,
         f"step 1 {STOPPED}": {**step_1, **stopped},
         f"step 1 x {N_PEERS}": {**step_1, "n_networks": N_PEERS},
         "times zero": {"metric_loss": null_loss},
-        "labeled pairs": {"metric_step": more},
-        "labeled pairs x 100": {"metric_step": times_100},
-        "labeled pairs x 100 (own Adam)": {"metric_step": times_100, "optimizer_state": "separate"},
+        "labeled pairs": mixed(newer.labeled_pairs_loss),
+        "labeled pairs x 100": times_100,
+        "labeled pairs x 100 (own Adam)": {**times_100, "optimizer_state": "separate"},
         "ranked list": {},
-        "Rank-N-Contrast on labels": of_codes(newer.rank_n_contrast_loss, labeled_only=True),
-        "Rank-N-Contrast": of_codes(newer.rank_n_contrast_loss),
-        "log-ratio on labels": of_codes(newer.log_ratio_loss, labeled_only=True),
-        "log-ratio": of_codes(newer.log_ratio_loss),
-        "loop consistency": {"metric_step": newer.MixedStep(newer.loop_consistency_loss)},
-        "barycentre": {"metric_step": barycentre},
-        f"barycentre {STOPPED}": {"metric_step": barycentre, **stopped},
+        "Rank-N-Contrast on labels": mixed(
+            newer.CodeLoss(newer.rank_n_contrast_loss, labeled_only=True), weight=0.1
+        ),
+        "Rank-N-Contrast": mixed(newer.CodeLoss(newer.rank_n_contrast_loss), weight=0.1),
+        "log-ratio on labels": mixed(newer.CodeLoss(newer.log_ratio_loss, labeled_only=True), weight=0.1),
+        "log-ratio": mixed(newer.CodeLoss(newer.log_ratio_loss), weight=0.1),
+        "loop consistency": mixed(newer.loop_consistency_loss),
+        "barycentre": barycentre,
+        f"barycentre {STOPPED}": {**barycentre, **stopped},
         f"peers x {N_PEERS}": {"metric_step": newer.PeerStep(N_PEERS), "n_networks": N_PEERS},
     }
     return {name: DMLS2RRegressor(**changed) for name, changed in arms.items()}
 
 
-def rows_of(method: str) -> tuple[str, ...]:
-    """What a method is tried with as unlabeled rows: without a use for them, with real ones only."""
-    in_place_of_step_2 = ("ranked list", "Rank-N-Contrast", "log-ratio", "loop consistency", "barycentre")
-    if method in (*in_place_of_step_2, f"peers x {N_PEERS}"):
-        return ROWS
-    return (REAL, SHUFFLED) if method == f"barycentre {STOPPED}" else (REAL,)
+N_ROWS = {  # with how many of `ROWS` a method is tried: those that have no use for them with real ones only
+    **dict.fromkeys(["ranked list", "Rank-N-Contrast", "log-ratio", "loop consistency", "barycentre"], 3),
+    **{f"peers x {N_PEERS}": 3, f"barycentre {STOPPED}": 2},
+}
 
 
 def _measure(
     dataset: Dataset, name: str, method: RegressorMixin, rows: str, n_labeled: int, seeds: Sequence[int]
-) -> list[dict[str, Any]]:
-    given = partial(_give, rows)
-    return run_seeds(dataset, name, method, n_labeled, dataset.n_unlabeled, seeds, MAX_TEST_ROWS, given)
-
-
-def _give(rows: str, split: Split, seed: int) -> Sets:
-    """A split with one of `ROWS` in place of its unlabeled ones."""
+) -> Rows:
     from ..rivals.placebos import draw_noise, shuffle_columns
 
-    if rows != REAL:
-        change = {SHUFFLED: shuffle_columns, NOISE: draw_noise}[rows]
-        split = replace(split, X_unlabeled=change(split.X_unlabeled, seed))
-    return as_split(split, seed)
+    change = {REAL: lambda X, seed: X, SHUFFLED: shuffle_columns, NOISE: draw_noise}[rows]
 
+    def prepare(split: Split, seed: int) -> Sets:
+        return as_split(replace(split, X_unlabeled=change(split.X_unlabeled, seed)), seed)
 
-def _cells(dataset: Dataset, name: str, method: RegressorMixin, n_labeled: int) -> Cells:
-    return {(rows,): partial(_measure, dataset, name, method, rows, n_labeled) for rows in rows_of(name)}
+    return run_seeds(dataset, name, method, n_labeled, dataset.n_unlabeled, seeds, MAX_TEST_ROWS, prepare)
 
 
 NEWER_LOSSES = Study(
@@ -100,22 +92,10 @@ NEWER_LOSSES = Study(
     measured=("mae", "n_test"),
     datasets=("boston", "superconductivity", "air_quality", "diabetes", "friedman"),
     methods=newer_methods,
-    cells=_cells,
+    measure=_measure,
+    kinds=lambda dataset, method: [(rows,) for rows in ROWS[: N_ROWS.get(method, 1)]],
 )
-run_newer_losses = NEWER_LOSSES.run
-
-
-def shipped_newer_losses() -> pd.DataFrame:
-    """The trials that come with the package, on the report seeds.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per `dataset`, `method` (see `newer_methods`), `rows` (what was given as unlabeled rows: real
-        ones, the same with shuffled columns, or noise), `n_labeled` and `seed`, with `mae` on `n_test` rows.
-        Its `attrs` say how and when it was made.
-    """
-    return NEWER_LOSSES.shipped()
+shipped_newer_losses = NEWER_LOSSES.shipped
 
 
 def name_arms(trials: pd.DataFrame) -> pd.DataFrame:
@@ -123,9 +103,10 @@ def name_arms(trials: pd.DataFrame) -> pd.DataFrame:
 
     So `give_verdict` can take one for the other's placebo.
     """
-    several = trials["method"].map(lambda method: len(rows_of(method)) > 1)
     named = trials["method"] + " (" + trials["rows"] + ")"
-    return trials.assign(method=named.where(several, trials["method"])).drop(columns="rows")
+    return trials.assign(method=trials["method"].mask(trials["method"].isin(N_ROWS), named)).drop(
+        columns="rows"
+    )
 
 
 def run_beside_placebos(

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
 import numpy as np
 import pandas as pd
 
 from ..data.catalog import DATASETS
-from .benchmark import AS_PUBLISHED, BENCHMARK_DATASETS, N_LABELED
+from .benchmark import AS_PUBLISHED, BENCHMARK_DATASETS, N_LABELED, PLACEBOS
 from .comparing import CELL, HELPED, HURT, RULE, give_verdict
+from .trials import RESULTS
 
 CAPTIONS = {  # by number and dataset
     (1, "superconductivity"): "step 1 alone against both steps, Superconductivity",
     (2, "superconductivity"): "Superconductivity",
     (3, "boston"): "Boston Housing",
     (4, AS_PUBLISHED): "Air Quality as published (-200 for a missing value stays in)",
-    (
-        4,
-        "air_quality",
-    ): "Air Quality without the rows and values that are missing; the paper's are of the other task",
+    (4, "air_quality"): (
+        "Air Quality without the rows and values that are missing; the paper's are of the other task"
+    ),
 }
 MARKS = {"below": "▼", "within": "●", "above": "▲"}
 LEGEND = (
@@ -29,14 +27,11 @@ LEGEND = (
 )
 CONTROLS = {
     "step 1 alone": "step 1",
-    "the null placebo": "placebo null",
-    "the random placebo": "placebo random",
-    "the swapped placebo": "placebo swapped",
+    **{f"the {name.removeprefix('placebo ')} placebo": name for name in PLACEBOS},
     "joint training": "joint",
     "step 1 first, then step 2": "sequential",
     "step 2 first, then step 1": "sequential (step 2 first)",
 }
-PLACEBOS = ("placebo null", "placebo random", "placebo swapped")  # of what step 2 adds
 BEATS = (
     f"To beat something means a lower error with {RULE}; cells are those of "
     "{datasets} with {sizes} labels, also where fewer are counted. To be below is to have a lower mean only."
@@ -45,8 +40,7 @@ BEATS = (
 
 def paper_tables() -> pd.DataFrame:
     """MAE as printed in the paper: `table` (1 to 4), `dataset`, `method`, `n_labeled`, `mae`."""
-    with resources.files(__package__).joinpath("results/paper_tables.csv").open() as file:
-        return pd.read_csv(file)
+    return pd.read_csv(RESULTS / "paper_tables.csv")
 
 
 def reproduce_table(trials: pd.DataFrame, number: int, dataset: str | None = None) -> pd.DataFrame:
@@ -93,16 +87,14 @@ def reproduce_table(trials: pd.DataFrame, number: int, dataset: str | None = Non
 
 def format_table(table: pd.DataFrame) -> pd.DataFrame:
     """Cells as texts, a row per method, two columns per N: ours and the paper's with its mark."""
-    same = table["n_seeds"].min() == table["n_seeds"].max()
-    wide = {}
-    for n, part in table.groupby("n_labeled"):
-        part = part.set_index("method")
-        ours = part["mean"].map("{:.2f}".format) + " ± " + part["standard_deviation"].map("{:.2f}".format)
-        wide[f"N = {n}"] = ours if same else ours + part["n_seeds"].map(" ({})".format)
-        marked = part["paper"].map("{:.1f} ".format) + part["position"].map(MARKS)
-        wide[f"paper, N = {n}"] = marked.where(part["paper"].notna())
-    formatted = pd.DataFrame(wide).reindex(table["method"].unique())
-    return formatted.fillna("").rename_axis("method")
+    ours = table["mean"].map("{:.2f}".format) + " ± " + table["standard_deviation"].map("{:.2f}".format)
+    if table["n_seeds"].min() < table["n_seeds"].max():
+        ours += table["n_seeds"].map(" ({})".format)
+    paper = table["paper"].map("{:.1f} ".format) + table["position"].map(MARKS)
+    cells = pd.DataFrame({"N": ours, "paper, N": paper}).set_index([table["method"], table["n_labeled"]])
+    wide = pd.DataFrame(cells.unstack("n_labeled")).sort_index(axis=1, level=1, sort_remaining=False)
+    wide.columns = wide.columns.map("{0[0]} = {0[1]}".format)
+    return wide.reindex(table["method"].unique()).fillna("")
 
 
 def format_tables(trials: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -160,9 +152,7 @@ def judge_benchmark(
     if ask_placebos and method.startswith("DML-S2R") and reference.startswith("step 1"):
         setting = method.removeprefix("DML-S2R")
         placebos = [f"{name}{setting}" for name in PLACEBOS if f"{name}{setting}" in set(grid["method"])]
-    verdicts = give_verdict(grid, method, reference, placebos)
-    order = [(name, n) for name in BENCHMARK_DATASETS for n in N_LABELED]
-    return verdicts.reindex([cell for cell in order if cell in verdicts.index])
+    return give_verdict(grid, method, reference, placebos).reindex(BENCHMARK_DATASETS, level="dataset")
 
 
 def relate_to_benchmark(verdicts: pd.DataFrame, benchmark: pd.DataFrame, dataset: str) -> str:
@@ -220,8 +210,7 @@ def count_claims(trials: pd.DataFrame) -> pd.DataFrame:
     printed = paper_tables().query("table > 1").replace({"dataset": {"air_quality": AS_PUBLISHED}})
     paper = printed.pivot(index=CELL, columns="method", values="mae")
     means = trials.pivot_table(index=CELL, columns="method", values="mae")
-    means = means.reindex(paper.index.intersection(means.index))
-    paper = paper.loc[means.index]
+    paper, means = paper.align(means, join="inner", axis=0)
     three = means.reindex(columns=paper.columns)
     plain = means[[name for name in plain_models() if name in means]]
     ours, all_three, best = three["DML-S2R"], three.dropna(), plain.min(axis=1)

@@ -1,10 +1,16 @@
-"""Trials over many seeds."""
+"""Trials over many seeds: a few at once, or a whole study into a folder, resumable at any moment."""
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache, partial
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -13,11 +19,21 @@ from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from ..data.datasets import Dataset
-from ..data.splits import Split, split_dataset
-from ..foundation.files import ending_with
+from ..data.datasets import Dataset, load_dataset
+from ..data.splits import Split, check_split_sizes, split_dataset
+from ..foundation.files import ending_with, write_whole
+from ..foundation.parameters import ParameterError, check_rules, did_you_mean
 from ..practice.folds import fit_with_seeds
 
+AS_PUBLISHED = "air_quality_as_published"  # with -200 for a missing value, as in the paper
+N_LABELED = (10, 20, 50)
+REPORT_SEEDS = range(100, 120)  # no choice was based on them
+TIME = "%Y-%m-%dT%H:%M:%SZ"
+TIME_PATTERN = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+PACKAGES = ("dmls2r-lite", "numpy", "scikit-learn", "torch")
+RESULTS = Path(__file__).parent / "results"  # what comes with the package
+
+Rows = list[dict[str, Any]]  # one for each seed
 Sets = tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Series]  # X and y to learn from, and to measure on
 
 
@@ -91,7 +107,7 @@ def run_seeds(
     max_test_rows: int | None = None,
     prepare: Callable[[Split, int], Sets] = as_split,
     also: Callable[..., Mapping[str, float]] = lambda model, *sets: {},
-) -> list[dict[str, Any]]:
+) -> Rows:
     """Rows of `run_trials`, for the method of that name: one a seed, networks trained side by side.
 
     Parameters
@@ -130,3 +146,188 @@ def run_seeds(
             }
         )
     return rows
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is tried, on which data, and the columns of its trials.
+
+    Attributes
+    ----------
+    name : str
+        Of its table, without the ending.
+    key : tuple of str
+        Columns that tell trials apart: `dataset`, `method`, what the study adds, `n_labeled` and `seed`.
+    measured : tuple of str
+        The other columns, before `versions` and `finished` (UTC).
+    datasets : tuple of str
+        Where it is run if nothing else is asked for.
+    methods : callable
+        Gives all methods by name.
+    measure : callable
+        ``measure(dataset, name, method, *kind, n_labeled, seeds)`` gives a row for each seed.
+    min_labeled : int, default=3
+    kinds : callable
+        ``kinds(dataset, name)`` gives what a method is tried with on a dataset: the values of what the study
+        adds to the key, () where that is nothing.
+    sizes : callable
+        ``sizes(dataset, name)`` gives the values of N to try if nothing else is asked for.
+    """
+
+    name: str
+    key: tuple[str, ...]
+    measured: tuple[str, ...]
+    datasets: tuple[str, ...]
+    methods: Callable[[], Mapping[str, RegressorMixin]]
+    measure: Callable[..., Rows]
+    min_labeled: int = 3
+    kinds: Callable[[str, str], Sequence[tuple[str, ...]]] = lambda dataset, name: [()]
+    sizes: Callable[[str, str], Sequence[int]] = lambda dataset, name: N_LABELED
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns, in order."""
+        return [*self.key, *self.measured, "versions", "finished"]
+
+    def path(self, folder: Path) -> Path:
+        """The table in a folder, which is there when a run has come to its end."""
+        return folder / f"{self.name}.csv"
+
+    def run(
+        self,
+        output: Path,
+        datasets: Sequence[str] | None = None,
+        methods: Sequence[str] | None = None,
+        n_labeled: Sequence[int] | None = None,
+        seeds: Sequence[int] = REPORT_SEEDS,
+        n_jobs: int | None = None,
+    ) -> Iterator[int]:
+        """Run the trials that a folder does not hold yet, and keep those of each cell as it ends.
+
+        The networks of all seeds of a cell are trained side by side. All methods of a seed have the same
+        split and, where they are networks, the same initial weights. A run that was killed loses only the
+        cells under way; the same call does the rest. Several may write into one folder.
+
+        Parameters
+        ----------
+        output : Path
+            A folder. It gets a file for each cell, and in the end a table with a row per trial.
+        datasets, methods : sequence of str, optional
+            All of the study if not given.
+        n_labeled : sequence of int, optional
+            10, 20 and 50 if not given, and for the methods of the paper's Table 1 also its 100.
+        seeds : sequence of int
+        n_jobs : int, optional
+            As in joblib, whose `parallel_config` also decides where trials run.
+
+        Yields
+        ------
+        int
+            How many trials are still to do: first before any has run, then after each cell.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown, a number out of range or a dataset too small, before anything runs.
+        RuntimeError
+            If a trial fails. It names the cell.
+        """
+        known = self.methods()
+        for name in methods or ():
+            if name not in known:
+                among = ", ".join(map(repr, known))
+                raise ParameterError(
+                    f"methods must be among {among}, got {name!r}{did_you_mean(name, known)}"
+                )
+        for n in n_labeled or ():
+            check_rules({"n_labeled": n}, at_least={"n_labeled": self.min_labeled})
+        check_rules({"n_jobs": n_jobs})
+        cells: dict[tuple[Any, ...], Callable[[Sequence[int]], Rows]] = {}
+        for data in map(load_benchmark_dataset, datasets or self.datasets):
+            for name in methods or known:
+                for n in n_labeled or self.sizes(data.name, name):
+                    check_split_sizes(data, n, data.n_unlabeled)
+                    for kind in self.kinds(data.name, name):
+                        call = partial(self.measure, data, name, known[name], *kind, n)
+                        cells[(data.name, name, *kind, n)] = call
+        done = set(self._read(output)[list(self.key)].itertuples(index=False, name=None))
+        calls = []
+        # The longest first, so that no process waits for another at the end.
+        for cell, measure in sorted(cells.items(), key=lambda item: item[0][-1], reverse=True):
+            if left := [seed for seed in dict.fromkeys(seeds) if (*cell, seed) not in done]:
+                calls.append((dict(zip(self.key, cell, strict=False)), measure, left))
+        yield (n_left := sum(len(left) for *_, left in calls))
+        parts = output / self.name
+        parts.mkdir(parents=True, exist_ok=True)  # what cannot be written is found before anything runs
+        versions = "; ".join(f"{package} {metadata.version(package)}" for package in PACKAGES)
+        # In a larger batch finished cells would wait for the others, and be lost with them.
+        ended = Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")(
+            delayed(ending_with)(os.getpid(), _run_cell, *call) for call in calls
+        )
+        for name, rows in ended:
+            about = {"versions": versions, "finished": datetime.now(UTC).strftime(TIME)}
+            _write(pd.DataFrame(rows).assign(**about).reindex(columns=self.columns), parts / f"{name}.csv")
+            yield (n_left := n_left - len(rows))
+        _write(self._read(output), self.path(output))
+
+    def read(self, folder: Path) -> pd.DataFrame:
+        """Read the trials of a folder: whole rows only, each trial once.
+
+        Raises
+        ------
+        ValueError
+            If the folder has no trials or a table in it is not one of this study.
+        """
+        trials = self._read(folder)
+        if trials.empty:
+            raise ValueError(f"cannot read trials from {folder}: there are none in {self.path(folder).name}")
+        return trials
+
+    def _read(self, folder: Path) -> pd.DataFrame:
+        """The trials of the table that a run has made in the end, and of cells that came later."""
+        parts = []
+        for path in filter(Path.exists, (self.path(folder), *sorted((folder / self.name).glob("[!.]*.csv")))):
+            try:
+                # Tables of older versions grew line by line: one may be cut off, or glued to another.
+                part = pd.read_csv(path, dtype=str, on_bad_lines="skip")
+            except (OSError, ValueError) as error:
+                raise ValueError(f"cannot read trials from {path}: {error}") from error
+            if list(part) != self.columns:
+                wanted, found = ", ".join(self.columns), ", ".join(map(str, part))
+                raise ValueError(f"{path} must have the columns {wanted}, got {found}")
+            parts.append(part[part["finished"].str.fullmatch(TIME_PATTERN, na=False)])
+        trials = pd.concat(parts or [pd.DataFrame(columns=self.columns)])
+        trials = trials.drop_duplicates(list(self.key), ignore_index=True)
+        numbers = [*self.key[-2:], *self.measured]
+        return trials.assign(**{name: pd.to_numeric(trials[name]) for name in numbers})
+
+    def shipped(self) -> pd.DataFrame:
+        """Read the trials that come with the package; `attrs` say how they were made."""
+        trials = pd.read_csv(RESULTS / f"{self.name}.csv.gz")
+        trials.attrs = json.loads((RESULTS / f"{self.name}.json").read_text())
+        return trials
+
+
+@cache
+def load_benchmark_dataset(name: str) -> Dataset:
+    """`load_dataset` without rows that lack a target; Air Quality as published has a name of its own here."""
+    if name == AS_PUBLISHED:
+        return replace(load_dataset("air_quality", missing="as_published"), name=name)
+    return load_dataset(name).with_known_targets()
+
+
+def _run_cell(
+    cell: Mapping[str, Any], measure: Callable[[Sequence[int]], Rows], seeds: Sequence[int]
+) -> tuple[str, Rows]:
+    """In words which trials these are, which is their file's name, and a row for each."""
+    of_seeds = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+    name = ", ".join([*(f"{column} {value}" for column, value in cell.items()), of_seeds])
+    try:
+        rows = measure(seeds)
+    except Exception as error:
+        raise RuntimeError(f"{name}: {error}") from error
+    return name, [{**row, **cell, "seed": seed} for row, seed in zip(rows, seeds, strict=True)]
+
+
+def _write(table: pd.DataFrame, path: Path) -> None:
+    write_whole(path, table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))

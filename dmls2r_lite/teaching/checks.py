@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import reprlib
 import textwrap
 import traceback
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from scipy.optimize import linear_sum_assignment
 
 _problems: dict[str, str | None] = {}  # of every check so far, None where there is none
 _OPEN = "not solved yet"
+_PARTS = torch.Tensor | np.ndarray | pd.DataFrame | pd.Series | list | tuple | dict  # what has entries
 
 
 def check(
@@ -51,10 +53,15 @@ def check(
         Under nbgrader, if there is a problem.
     """
     __tracebackhide__ = True  # under nbgrader students see where their notebook stops, not this module
-    try:
-        problem = _find_problem(function, arguments, expected, mistakes, tolerance)
-    except Exception as error:  # a result may be anything
-        problem = f"what it returns cannot be compared: {type(error).__name__}: {error}"
+    given = copy.deepcopy(arguments)
+    got, problem = _call(lambda: function(*given))
+    if problem is None:
+        try:
+            problem = _changed_input(function, arguments, given) or _difference(got, expected, tolerance)
+            hints = (hint for value, hint in mistakes if _difference(got, value, tolerance) is None)
+            problem = problem and next(hints, problem)
+        except Exception as error:  # a result may be anything
+            problem = f"what it returns cannot be compared: {type(error).__name__}: {error}"
     _report(name, problem)
 
 
@@ -76,7 +83,7 @@ def check_that(name: str, statement: str, is_true: Callable[[], Any]) -> None:
         Under nbgrader, if it is not.
     """
     __tracebackhide__ = True
-    value, problem = _call(lambda: bool(is_true()), ())
+    value, problem = _call(lambda: bool(is_true()))
     _report(name, problem or (None if value else f"this should be true, but is not: {statement}"))
 
 
@@ -90,17 +97,17 @@ def show_progress(points: Sequence[int]) -> None:
     points : sequence of int
         Those of the tasks 1, 2, …
     """
-    tasks: dict[str, list[str | None]] = {str(number): [] for number in range(1, len(points) + 1)}
+    found: dict[int, list[str | None]] = {task: [] for task in range(1, len(points) + 1)}
     for name, problem in _problems.items():
-        tasks[name.split(":")[0]].append(problem)
-    open_ones = [task for task, problems in tasks.items() if not problems or _OPEN in problems]
-    wrong = [task for task, problems in tasks.items() if any(problems) and task not in open_ones]
-    solved = [task for task in tasks if task not in open_ones + wrong]
-    won = sum(points[int(task) - 1] for task in solved)
-    print(f"{won} of {sum(points)} points, {len(solved)} of {len(tasks)} tasks solved")
-    for text, names in (("not solved yet", open_ones), ("not right yet", wrong)):
-        if names:
-            print(f"{text}: {', '.join(names)}")
+        found[int(name.split(":")[0])].append(problem)
+    still_open = [task for task, problems in found.items() if not problems or _OPEN in problems]
+    wrong = [task for task, problems in found.items() if any(problems) and task not in still_open]
+    solved = found.keys() - {*still_open, *wrong}
+    won = sum(points[task - 1] for task in solved)
+    print(f"{won} of {sum(points)} points, {len(solved)} of {len(points)} tasks solved")
+    for text, tasks in ((_OPEN, still_open), ("not right yet", wrong)):
+        if tasks:
+            print(f"{text}: {', '.join(map(str, tasks))}")
 
 
 def smallest_mean(sizes: np.ndarray, k: int) -> float:
@@ -132,9 +139,10 @@ def _report(name: str, problem: str | None) -> None:
         raise AssertionError(problem)
 
 
-def _call(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, str | None]:
+def _call(function: Callable[[], Any]) -> tuple[Any, str | None]:
+    """What a function returns, or in words why it returns nothing."""
     try:
-        return function(*arguments), None
+        return function(), None
     except AssertionError as error:  # of what a check does with an answer
         return None, str(error) or "an assertion fails"
     except (Exception, SystemExit) as error:  # whatever a student's code may raise
@@ -155,71 +163,42 @@ def _changed_input(function: Callable[..., Any], before: Sequence[Any], after: S
     """A sentence on the first argument of a call that is no longer what it was, or None."""
     code = getattr(function, "__code__", None)  # of a function, not of what only behaves like one
     names = code.co_varnames if code else [f"number {number}" for number in range(1, len(after) + 1)]
-    kinds = torch.Tensor | np.ndarray | pd.DataFrame | pd.Series | list | tuple | dict
     for name, old, new in zip(names, before, after, strict=False):
-        if isinstance(old, kinds) and _difference(new, old, 0.0):
+        if isinstance(old, _PARTS) and _difference(new, old, 0.0):
             return f"it changes its input {name}: work on a copy"
     return None
-
-
-def _find_problem(
-    function: Callable[..., Any],
-    arguments: Sequence[Any],
-    expected: Any,
-    mistakes: Sequence[tuple[Any, str]],
-    tolerance: float,
-) -> str | None:
-    given = copy.deepcopy(arguments)
-    got, problem = _call(function, given)
-    if problem:
-        return problem
-    problem = _changed_input(function, arguments, given) or _difference(got, expected, tolerance)
-    if problem:
-        for value, hint in mistakes:
-            if _difference(got, value, tolerance) is None:
-                return hint
-    return problem
 
 
 def _difference(got: Any, expected: Any, tolerance: float) -> str | None:
     """What is different, in words, or None."""
     if got is None and expected is not None:
         return "it returns None: is a return missing?"
+    if isinstance(expected, bool | str) or expected is None:
+        same = isinstance(got, bool | np.bool_ | str | None) and got == expected
+        return None if same else f"{expected!r} expected, got {got!r}"
+    if not isinstance(expected, _PARTS):
+        if not np.isscalar(got) or isinstance(got, str | bool):
+            return f"a number expected, got {_kind(got)}"
+    elif not isinstance(got, type(expected)):
+        return f"{_kind(expected)} expected, got {_kind(got)}"
     if isinstance(expected, tuple | list | dict):
-        if type(got) is not type(expected):
-            return f"{_kind(expected)} expected, got {_kind(got)}"
         if len(got) != len(expected):
             return f"{_kind(expected)} of {len(expected)} expected, got {len(got)}"
         if isinstance(expected, dict) and set(got) != set(expected):
             return f"keys {sorted(map(str, expected))} expected, got {sorted(map(str, got))}"
         for key in expected if isinstance(expected, dict) else range(len(expected)):
-            problem = _difference(got[key], expected[key], tolerance)
-            if problem:
+            if problem := _difference(got[key], expected[key], tolerance):
                 return f"result [{key!r}]: {problem}"
         return None
-    if isinstance(expected, pd.DataFrame | pd.Series):
-        if type(got) is not type(expected):
-            return f"{_kind(expected)} expected, got {_kind(got)}"
-        labels = ["index", "columns"] if isinstance(expected, pd.DataFrame) else ["index"]
-        for name in labels:
-            wanted, found = list(getattr(expected, name)), list(getattr(got, name))
-            if wanted != found:
-                return f"{name} {_short(wanted)} expected, got {_short(found)}"
-        return _array_difference(np.asarray(got), np.asarray(expected), tolerance)
-    if isinstance(expected, torch.Tensor | np.ndarray):
-        if not isinstance(got, type(expected)):
-            return f"{_kind(expected)} expected, got {_kind(got)}"
-        return _array_difference(_as_array(got), _as_array(expected), tolerance)
-    if isinstance(expected, bool | str) or expected is None:
-        same = isinstance(got, bool | np.bool_ | str | None) and got == expected
-        return None if same else f"{expected!r} expected, got {got!r}"
-    if isinstance(got, torch.Tensor | np.ndarray) or not np.isscalar(got) or isinstance(got, str | bool):
-        return f"a number expected, got {_kind(got)}"
-    return _array_difference(np.asarray(got), np.asarray(expected), tolerance)
+    for labels in ("index", "columns") if isinstance(expected, pd.DataFrame | pd.Series) else ():
+        wanted, found = (list(getattr(value, labels, ())) for value in (expected, got))
+        if wanted != found:
+            return f"{labels} {reprlib.repr(wanted)} expected, got {reprlib.repr(found)}"
+    return _array_difference(_as_array(got), _as_array(expected), tolerance)
 
 
 def _as_array(value: Any) -> np.ndarray:
-    return value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
+    return np.asarray(value.detach() if isinstance(value, torch.Tensor) else value)
 
 
 def _array_difference(got: np.ndarray, expected: np.ndarray, tolerance: float) -> str | None:
@@ -233,25 +212,21 @@ def _array_difference(got: np.ndarray, expected: np.ndarray, tolerance: float) -
         numbers, wanted = got.astype(float), expected.astype(float)
         if np.isnan(numbers).any() and not np.isnan(wanted).any():
             return "it contains NaN" if numbers.ndim else "it is NaN"
-        near = np.isfinite(wanted) & (np.abs(numbers - wanted) <= tolerance * np.maximum(1, np.abs(wanted)))
-        wrong = ~(near | (numbers == wanted) | (np.isnan(numbers) & np.isnan(wanted)))
+        off = tolerance * np.maximum(1, np.abs(np.nan_to_num(wanted)))
+        wrong = ~np.isclose(numbers, wanted, rtol=0, atol=off, equal_nan=True)
     if not wrong.any():
         return None
     if not got.ndim:
         return f"{_number(expected)} expected, got {_number(got)}"
-    place = tuple(int(index) for index in np.argwhere(wrong)[0])
-    at = ", ".join(map(str, place))
+    place = tuple(map(int, np.argwhere(wrong)[0]))
     count = f" ({wrong.sum()} of {wrong.size} entries differ)" if wrong.size > 1 else ""
-    return f"entry [{at}]: {_number(expected[place])} expected, got {_number(got[place])}{count}"
+    wanted_there, got_there = _number(expected[place]), _number(got[place])
+    return f"entry [{', '.join(map(str, place))}]: {wanted_there} expected, got {got_there}{count}"
 
 
 def _number(value: Any) -> str:
     value = value.item() if isinstance(value, np.ndarray | np.generic) else value
     return f"{value:.6g}" if isinstance(value, float) else repr(value)
-
-
-def _short(labels: list) -> str:
-    return f"{labels[:5]}".replace("]", ", …]") if len(labels) > 5 else f"{labels}"
 
 
 def _kind(value: Any) -> str:

@@ -1,10 +1,10 @@
 // A form above a picture. Each control holds the place of what is chosen among its values.
 
-function makeControl({ name, kind, values }) {
+function makeControl({ name, menu: isMenu, values }) {
   const row = document.createElement("div");
   const label = row.appendChild(document.createElement("label"));
   label.appendChild(document.createElement("span")).textContent = name;
-  if (kind === "menu") {
+  if (isMenu) {
     const menu = label.appendChild(document.createElement("select"));
     values.forEach((value, place) => menu.add(new Option(value, place)));
     return { row, input: menu, show: (place) => { menu.value = place; } };

@@ -75,7 +75,7 @@ def build_course(source: Path, course: Path) -> list[Path]:
     ------
     ValueError
         If the folder holds other things, or nbgrader could not work with its path.
-    RuntimeError
+    ChildProcessError
         If nbgrader cannot make a release.
     """
     if set("[]{}*?") & set(str(course.resolve())):  # nbgrader takes them for patterns
@@ -108,7 +108,7 @@ def build_course(source: Path, course: Path) -> list[Path]:
         for name in names:
             done = nbgrader.generate_assignment(name)
             if not done["success"]:
-                raise RuntimeError(f"nbgrader made no release of {name}:\n{done['log']}")
+                raise ChildProcessError(f"nbgrader made no release of {name}:\n{done['log']}")
     finally:
         os.environ["PATH"] = places
     releases = [course / "release" / name / f"{name}.ipynb" for name in names]

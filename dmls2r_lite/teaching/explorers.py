@@ -1,28 +1,16 @@
-"""Figures to play with: sliders and menus that redraw a picture, in a live notebook only."""
+"""Figures to play with, each a picture with controls."""
 
 from __future__ import annotations
 
-import base64
 import functools
-import gc
-import io
-import os
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from importlib.util import find_spec
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from IPython.core.getipython import get_ipython
-from IPython.display import display
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.transforms import Bbox
 from scipy.special import softmax
 from sklearn.decomposition import PCA
 
@@ -31,107 +19,14 @@ from ..miner import mine_positives_negatives
 from ..study.benchmark import N_LABELED
 from ..study.comparing import CANNOT_TELL, HURT
 from ..study.reproduction import judge_benchmark
+from .controls import Explorer
 from .plotting import look, plot_space, plot_verdicts
 
-INSTEAD = "In JupyterLab, with anywidget, there are sliders for this figure here when you run this cell."
-
-
-class Explorer:
-    """A picture with controls.
-
-    Parameters
-    ----------
-    draw : callable
-        Takes an empty figure and a value for each control by name, draws, and returns a sentence that
-        says what is to be seen.
-    sliders, menus : mapping of str to sequence, default={}
-        The values of each control, in order. They are worked with the mouse or with the arrow keys,
-        menus also with the first letters of a value.
-    start : mapping of str to value, default={}
-        Where a control does not start with its first value.
-    size : tuple of float, default=(9, 3.6)
-        Of the figure in inches.
-    """
-
-    def __init__(
-        self,
-        draw: Callable[..., str],
-        sliders: Mapping[str, Sequence[Any]] | None = None,
-        menus: Mapping[str, Sequence[Any]] | None = None,
-        start: Mapping[str, Any] | None = None,
-        size: tuple[float, float] = (9, 3.6),
-    ) -> None:
-        self.draw = draw
-        self.sliders, self.menus = dict(sliders or {}), dict(menus or {})
-        first = {name: values[0] for name, values in {**self.menus, **self.sliders}.items()}
-        self.start = {**first, **(start or {})}
-        self.size = size
-        self._places: list[Bbox] = []  # of the axes: to find them takes longer than to draw
-
-    def picture(self, **values: Any) -> tuple[bytes, str]:
-        """The figure as PNG, and what it shows in a sentence, for some values of the controls.
-
-        Parameters
-        ----------
-        **values
-            By name; a control that is not named stands where it starts.
-
-        Returns
-        -------
-        tuple of bytes and str
-        """
-        figure = Figure(figsize=self.size, dpi=80, layout=None if self._places else "constrained")
-        text = self.draw(figure, **{**self.start, **values})
-        for ax, place in zip(figure.axes, self._places, strict=False):
-            ax.set_position(place)
-        buffer = io.BytesIO()
-        FigureCanvasAgg(figure).print_png(buffer, pil_kwargs={"compress_level": 1})
-        self._places = self._places or [ax.get_position(original=True) for ax in figure.axes]
-        return buffer.getvalue(), text
-
-    def plot(self) -> None:
-        """Draw the picture at the start as a figure of pyplot, for those who read without a kernel."""
-        self.draw(plt.figure(figsize=self.size, layout="constrained"), **self.start)
-
-    def show(self) -> None:
-        """Display picture and controls if somebody is there to use them, else a line of text."""
-        if not _has_reader() or find_spec("anywidget") is None:
-            print(INSTEAD)
-            return
-        from .controls import Controls
-
-        kinds = {"menu": self.menus, "slider": self.sliders}
-        values = {**self.menus, **self.sliders}
-        form = Controls(
-            controls=[
-                {"name": name, "kind": kind, "values": list(map(str, values[name]))}
-                for kind, named in kinds.items()
-                for name in named
-            ],
-            places={name: list(values[name]).index(self.start[name]) for name in values},
-        )
-
-        def redraw(_: Any = None) -> None:
-            png, text = self.picture(**{name: values[name][place] for name, place in form.places.items()})
-            with form.hold_sync():
-                form.picture = f"data:image/png;base64,{base64.b64encode(png).decode()}"
-                form.sentence = text
-
-        form.observe(redraw, names="places")
-        redraw()
-        gc.freeze()  # else collecting garbage takes half a second every now and then, with PyTorch in memory
-        display(form)
-
-
-def _has_reader() -> bool:
-    """Whether this runs in JupyterLab, Colab or VS Code, not in nbconvert, papermill or a test."""
-    shell = get_ipython()
-    in_code = shell is not None and "__vsc_ipynb_file__" in shell.user_ns
-    return "JPY_SESSION_NAME" in os.environ or "google.colab" in sys.modules or in_code
+Pair = tuple[np.ndarray, np.ndarray]  # of labeled samples, and of others
 
 
 def pairs_explorer(
-    fits: Mapping[int, tuple[np.ndarray, np.ndarray]], y_labeled: np.ndarray, y_test: np.ndarray, unit: str
+    fits: Mapping[int, Pair], y_labeled: np.ndarray, y_test: np.ndarray, unit: str
 ) -> Explorer:
     """How pairs, fit and error change with the number of labels.
 
@@ -151,17 +46,17 @@ def pairs_explorer(
     """
     sizes = list(fits)
     errors = {
-        "labeled": [np.abs(fits[n][0] - y_labeled[:n]).mean() for n in sizes],
-        "test": [np.abs(fits[n][1] - y_test).mean() for n in sizes],
+        n: [np.abs(on_labeled - y_labeled[:n]).mean(), np.abs(on_test - y_test).mean()]
+        for n, (on_labeled, on_test) in fits.items()
     }
-    reach = np.ptp(np.concatenate([y_labeled, y_test]))
-    drawn = [y_labeled, y_test, *(estimates for pair in fits.values() for estimates in pair)]
-    limits = np.quantile(np.concatenate(drawn), [0, 1])
+    targets = np.concatenate([y_labeled, y_test])
+    everything = np.concatenate([targets, *(estimates for pair in fits.values() for estimates in pair)])
+    limits = everything.min(), everything.max()
 
     def draw(figure: Figure, N: int) -> str:
         pairs, fit, error = figure.subplots(1, 3, width_ratios=(1.3, 1, 1))
         y = np.sort(y_labeled[:N])
-        image = pairs.imshow(y[:, None] - y, cmap="RdBu_r", vmin=-reach, vmax=reach)
+        image = pairs.imshow(y[:, None] - y, "RdBu_r", vmin=-np.ptp(targets), vmax=np.ptp(targets))
         figure.colorbar(image, ax=pairs, label=f"difference [{unit}]")
         pairs.set(title=f"{N} labels, {N * (N - 1)} pairs", xticks=[], yticks=[])
         pairs.set(xlabel="second sample j", ylabel="first sample i")
@@ -172,27 +67,21 @@ def pairs_explorer(
         fit.axline((limits[0], limits[0]), slope=1, color="black", linestyle="--", linewidth=1)
         fit.set(xlim=limits, ylim=limits, xlabel=f"target [{unit}]", ylabel=f"estimate [{unit}]", title="Fit")
         fit.legend(loc="upper left", fontsize=9)
-        place = sizes.index(N)
-        for name, values in errors.items():
+        for name, values in zip(("labeled", "test"), np.transpose(list(errors.values())), strict=True):
             error.plot(sizes, values, label=name, **look(name, line=True))
-            error.plot(N, values[place], "o", markersize=14, fillstyle="none", color="black")
+        error.plot([N, N], errors[N], "o", markersize=14, fillstyle="none", color="black")
         error.set(xlabel="labels N", ylabel=f"MAE [{unit}]", ylim=(0, None), title="Error")
         error.legend(fontsize=9)
         return (
             f"With {N} labels, which make {N * (N - 1)} ordered pairs, the mean absolute error is "
-            f"{errors['labeled'][place]:.3g} on them, {errors['test'][place]:.3g} on test samples ({unit})."
+            f"{errors[N][0]:.3g} on them, {errors[N][1]:.3g} on test samples ({unit})."
         )
 
-    return Explorer(draw, sliders={"N": sizes}, start={"N": sizes[-1]})
+    return Explorer(draw, {"N": sizes}, {}, {"N": sizes[-1]})
 
 
 def mining_explorer(
-    differences: torch.Tensor,
-    codes: tuple[np.ndarray, np.ndarray],
-    features: tuple[np.ndarray, np.ndarray],
-    targets: tuple[np.ndarray, np.ndarray],
-    unit: str,
-    start: Mapping[str, Any],
+    differences: torch.Tensor, codes: Pair, features: Pair, targets: Pair, unit: str, start: Mapping[str, Any]
 ) -> Explorer:
     """Who is mined for an anchor, and what it costs.
 
@@ -219,91 +108,67 @@ def mining_explorer(
     """
     y, y_unlabeled = targets
     n, m = differences.shape
-    by_target = np.argsort(y)
+    by_target, everybody = np.argsort(y), np.concatenate(targets)
+    norm = Normalize(everybody.min(), everybody.max())
     projected = PCA(2).fit_transform(np.concatenate(codes))
     spaces = {"Input space": np.concatenate(features), "Metric space": projected}
-    is_labeled = np.arange(n + m) < n
-    norm = Normalize(min(y.min(), y_unlabeled.min()), max(y.max(), y_unlabeled.max()))
 
-    def draw(
-        figure: Figure,
-        anchor: int,
-        mode: MiningMode,
-        k: int,
-        boundary: float,
-        margin: float,
-        temperature: float,
-    ) -> str:
-        margin = min(margin, boundary)
+    def draw(figure: Figure, anchor: int, mode: MiningMode, k: int, **loss: float) -> str:
+        boundary, temperature = loss["boundary"], loss["temperature"]
+        margin = min(loss["margin"], boundary)
         chosen = by_target[anchor - 1]
         mined = [rows[0].numpy() for rows in mine_positives_negatives(differences[[chosen]], k, mode)]
-        (space_1, space_2), (axis, costs) = figure.subplots(2, 2, height_ratios=(1.5, 1))
-        looks = (("positives", "^", "C0"), ("negatives", "v", "C1"))
-        for ax, (name, points) in zip((space_1, space_2), spaces.items(), strict=True):
-            drawn = plot_space(ax, points, np.concatenate(targets), is_labeled, norm)
-            for rows, (label, marker, color) in zip(mined, looks, strict=True):
-                ax.scatter(
-                    *points[n + rows].T, c=y_unlabeled[rows], cmap=drawn.cmap, norm=norm, marker=marker,
-                    s=90, edgecolors=color, linewidths=2.5, label=label,
-                )  # fmt: skip
-            ax.scatter(*points[chosen], marker="*", s=300, color="white", edgecolors="black", label="anchor")
-            ax.set(title=name, xticks=[], yticks=[])
-        figure.colorbar(drawn, ax=space_2, label=f"target [{unit}]")
-
+        distances = np.linalg.norm(codes[1] - codes[0][chosen], axis=1)
+        d = np.linspace(0, max(2.0, 1.1 * boundary, distances[np.concatenate(mined)].max()), 200)
+        sides = (("positives", 1, boundary - margin), ("negatives", -1, boundary))
+        maps, (axis, costs) = figure.subplots(2, 2, height_ratios=(1.5, 1))
         axis.plot(y_unlabeled, np.zeros(m), "|", color="0.7")
-        for rows, height, (label, marker, color) in zip(mined, (0.5, -0.5), looks, strict=True):
-            axis.plot(y_unlabeled[rows], np.full(k, height), marker, color=color, label=label)
+        gaps, losses = [], []
+        for rows, (name, sign, limit) in zip(mined, sides, strict=True):
+            color, marker = look(name).values()
+            axis.plot(y_unlabeled[rows], np.full(k, sign / 2), marker, color=color, label=name)
+            cost = np.maximum(sign * (distances[rows] - limit), 0)
+            weight = softmax(temperature * sign * distances[rows])
+            costs.plot(d, np.maximum(sign * (d - limit), 0), **look(name, line=True) | {"marker": ""})
+            costs.scatter(distances[rows], cost, s=25 + 200 * weight, alpha=0.7, **look(name))
+            costs.axvline(limit, color="0.4", linestyle=":" if sign < 0 else "-.", linewidth=1)
+            gaps.append(np.abs(y_unlabeled[rows] - y[chosen]).mean())
+            losses.append(weight @ cost)
         axis.plot(y[chosen], 0, "*", color="white", markersize=16, markeredgecolor="black", label="anchor")
         axis.set(ylim=(-1, 1), yticks=[], xlabel=f"true target [{unit}]", title="Target axis")
         axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.45), ncols=3, frameon=False)
-
-        distances = [np.linalg.norm(codes[1][rows] - codes[0][chosen], axis=1) for rows in mined]
-        losses = _draw_costs(costs, distances, boundary, margin, temperature)
-        gaps = [np.abs(y_unlabeled[rows] - y[chosen]).mean() for rows in mined]
+        costs.set(xlabel="distance of codes", ylabel="cost")
+        costs.set_title(f"Loss of this anchor: {sum(losses) / 2:.3f}")
+        for ax, (title, points) in zip(maps, spaces.items(), strict=True):
+            drawn = plot_space(ax, points, everybody, np.arange(n + m) < n, norm)
+            for rows, (name, *_) in zip(mined, sides, strict=True):
+                color, marker = look(name).values()
+                style = {"marker": marker, "s": 90, "edgecolors": color, "linewidths": 2.5}
+                ax.scatter(*points[n + rows].T, c=y_unlabeled[rows], cmap=drawn.cmap, norm=norm, **style)
+            ax.scatter(*points[chosen], marker="*", s=300, color="white", edgecolors="black")
+            ax.set(title=title, xticks=[], yticks=[])
+        figure.colorbar(drawn, ax=ax, label=f"target [{unit}]")
         return (
             f"Anchor with the target {y[chosen]:.4g}: its {k} positives are off by {gaps[0]:.3g} on average, "
             f"its {k} negatives by {gaps[1]:.3g} ({unit}). Loss of the positives {losses[0]:.3f}, of the "
             f"negatives {losses[1]:.3f}."
         )
 
-    steps = np.round(np.arange(0.1, 2.05, 0.1), 2).tolist()
+    start = {"anchor": n // 2 + 1, **start}
+    steps = np.round(np.arange(0, 2.05, 0.1), 2).tolist()
     sliders = {
-        "anchor": list(range(1, n + 1)),
-        "k": sorted({*range(1, min(20, m) + 1), start["k"]}),
-        "boundary": sorted({*steps, start["boundary"]}),
-        "margin": sorted({0.0, *steps, start["margin"]}),
-        "temperature": sorted({0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, start["temperature"]}),
+        "anchor": range(1, n + 1),
+        "k": range(1, min(20, m) + 1),
+        "boundary": steps[1:],
+        "margin": steps,
+        "temperature": (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0),
     }
-    return Explorer(
-        draw, sliders, {"mode": ["absolute", "signed"]}, {"anchor": n // 2 + 1, **start}, size=(9, 6)
-    )
-
-
-def _draw_costs(
-    ax: Axes, distances: Sequence[np.ndarray], boundary: float, margin: float, temperature: float
-) -> list[float]:
-    """Cost against distance with one anchor's sets on it, as large as they weigh; return both losses."""
-    d = np.linspace(0, max(2.0, 1.1 * boundary, *(part.max() for part in distances)), 200)
-    losses = []
-    looks = (("^", "C0", "-", 1, boundary - margin), ("v", "C1", "--", -1, boundary))
-    for part, (marker, color, line, sign, limit) in zip(distances, looks, strict=True):
-        cost = np.maximum(sign * (part - limit), 0)
-        weight = softmax(temperature * sign * part)
-        ax.plot(d, np.maximum(sign * (d - limit), 0), line, color=color)
-        ax.scatter(part, cost, s=25 + 200 * weight, marker=marker, color=color, alpha=0.7)
-        losses.append(float(weight @ cost))
-    ax.axvline(boundary, color="0.4", linestyle=":", linewidth=1)
-    ax.axvline(boundary - margin, color="0.4", linestyle="-.", linewidth=1)
-    ax.set(xlabel="distance of codes", ylabel="cost", title=f"Loss of this anchor: {sum(losses) / 2:.3f}")
-    return losses
+    with_start = {name: sorted({*values, start[name]}) for name, values in sliders.items()}
+    return Explorer(draw, with_start, {"mode": ["absolute", "signed"]}, start, size=(9, 6))
 
 
 def epochs_explorer(
-    codes: Sequence[np.ndarray],
-    errors: Sequence[float],
-    y: np.ndarray,
-    is_labeled: np.ndarray,
-    unit: str,
+    codes: Sequence[np.ndarray], errors: Sequence[float], y: np.ndarray, is_labeled: np.ndarray, unit: str
 ) -> Explorer:
     """The metric space after each epoch of each step.
 
@@ -326,17 +191,15 @@ def epochs_explorer(
     """
     plane = PCA(2).fit(np.concatenate([codes[0], codes[len(codes) // 2], codes[-1]]))
     points = [plane.transform(one) for one in codes]
-    low, high = np.min([p.min(axis=0) for p in points], 0), np.max([p.max(axis=0) for p in points], 0)
-    pad = 0.05 * (high - low)
     moments = ["start"] + [f"epoch {1 + i // 2}, step {1 + i % 2}" for i in range(len(codes) - 1)]
     epochs = np.arange(len(codes)) / 2
 
     def draw(figure: Figure, moment: str) -> str:
         place = moments.index(moment)
         space, curve = figure.subplots(1, 2, width_ratios=(1.2, 1))
+        space.scatter(*np.concatenate(points).T, alpha=0)  # the same room at every moment
         drawn = plot_space(space, points[place], y, is_labeled)
         figure.colorbar(drawn, ax=space, label=f"target [{unit}]")
-        space.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))
         space.set(title=f"Metric space, {moment}", xticks=[], yticks=[])
         space.legend(loc="best", fontsize=8)
         curve.plot(epochs, errors, color="0.6")
@@ -345,7 +208,7 @@ def epochs_explorer(
         before = f" Before this step it was {errors[place - 1]:.4g}." if place else ""
         return f"{moment.capitalize()}: the test MAE is {errors[place]:.4g} ({unit}).{before}"
 
-    return Explorer(draw, sliders={"moment": moments}, start={"moment": moments[-1]})
+    return Explorer(draw, {"moment": moments}, {}, {"moment": moments[-1]})
 
 
 REFERENCES = (
@@ -394,7 +257,53 @@ def trials_explorer(trials: pd.DataFrame, units: Mapping[str, str], start: Mappi
         )
 
     menus = {"dataset": list(dict.fromkeys(trials["dataset"])), "method": methods}
-    known = {
-        name: value for name, value in start.items() if value in (sizes if name == "N" else menus["dataset"])
-    }
-    return Explorer(draw, {"N": sizes}, menus, known, size=(9, 3.8))
+    return Explorer(draw, {"N": sizes}, menus, start, size=(9, 3.8))
+
+
+def choices_explorer(
+    points: np.ndarray, variances: Mapping[str, np.ndarray], orders: Mapping[str, Sequence[int]]
+) -> Explorer:
+    """What is still unknown after each label, for several ways to choose what to label.
+
+    Parameters
+    ----------
+    points : numpy.ndarray of shape (n_rows, 2)
+        Where to draw the rows.
+    variances : mapping of str to numpy.ndarray of shape (n + 1, n_rows)
+        By the way to choose: the variance at each row before the first label and after each.
+    orders : mapping of str to sequence of int
+        By the way to choose: which rows are labeled, in order.
+
+    Returns
+    -------
+    Explorer
+        With a menu ``choice`` and a slider ``labels``.
+    """
+    n = min(map(len, orders.values()))
+    means = {name: values.mean(axis=1)[: n + 1] for name, values in variances.items()}
+
+    def draw(figure: Figure, choice: str, labels: int) -> str:
+        order, left = orders[choice], means[choice]
+        space, curve = figure.subplots(1, 2, width_ratios=(1.25, 1))
+        drawn = space.scatter(*points.T, c=variances[choice][labels], cmap="magma_r", vmin=0, vmax=1, s=22)
+        figure.colorbar(drawn, ax=space, label="variance that is left (1: nothing known)")
+        for rank, row in enumerate(order[:labels], start=1):
+            space.scatter(*points[row], marker="s", s=150, color="white", edgecolors="black", zorder=3)
+            space.annotate(str(rank), points[row], ha="center", va="center", fontsize=8, zorder=4)
+        space.set(title=f"{labels} labeled, star: the next", xlabel="x1 (scaled)", ylabel="x2 (scaled)")
+        for name, values in means.items():
+            curve.plot(values, **look(name, line=True), markersize=4, label=name)
+        curve.plot(labels, left[labels], "o", markersize=14, fillstyle="none", color="black")
+        curve.set(
+            xlabel="labels", ylabel="mean variance", ylim=(0, None), title=f"{left[labels]:.2f} is left"
+        )
+        curve.legend(fontsize=9)
+        told = f"Chosen by {choice}, {labels} labels: {left[labels]:.3f} of the variance is left on average."
+        if labels == n:
+            return told
+        space.scatter(*points[order[labels]], marker="*", s=260, color="C9", edgecolors="black", zorder=5)
+        return f"{told} The next label takes {left[labels] - left[labels + 1]:.3f} away."
+
+    return Explorer(
+        draw, {"labels": list(range(n + 1))}, {"choice": list(orders)}, {"labels": min(3, n)}, size=(9, 4)
+    )

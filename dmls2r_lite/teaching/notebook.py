@@ -8,8 +8,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from math import floor, isfinite, log10
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from IPython.display import Markdown, display
 
@@ -20,18 +19,12 @@ from ..data.splits import check_split_sizes
 from ..foundation.parameters import RULES, check_not_above, check_rules
 
 RESULTS_MIME = "application/vnd.dmls2r.results+json"
+TO_LOAD = ("target", "drop_columns", "column_types", "missing_values", "missing")  # for `load_dataset`
 
 
 def check_parameters(
     *,
     dataset: str,
-    target: str = "",
-    drop_columns: str = "",
-    column_types: str = "",
-    missing_values: str = "",
-    groups: str = "",
-    missing: Literal["drop", "as_published"] = "drop",
-    output_dir: str = "",
     needs_targets: bool = False,
     load: Callable[..., Dataset] = load_dataset,
     **parameters: Any,
@@ -42,17 +35,6 @@ def check_parameters(
     ----------
     dataset : str
         A name or path that `load_dataset` knows.
-    target : str, default=""
-        The column to estimate, if it is not the dataset's own.
-    drop_columns, column_types, missing_values : str, default=""
-        See `load_dataset`.
-    groups : str, default=""
-        A column that says which rows belong together. It is no feature of the dataset that is returned,
-        which has it as `groups`.
-    missing : {"drop", "as_published"}, default="drop"
-        See `load_dataset`.
-    output_dir : str, default=""
-        Folder for files that the notebook writes; it need not exist.
     needs_targets : bool, default=False
         Whether to leave out samples whose target is not known: for lessons that compare what they
         do with the truth. Those that say how many unlabeled samples they take leave them out of datasets
@@ -60,9 +42,10 @@ def check_parameters(
     load : callable, default=load_dataset
         In its place: for whoever checks many notebooks, and has loaded the dataset before.
     **parameters
-        Any of `n_labeled`, `n_unlabeled`, `seed`, `n_seeds`, `n_repeats`, `k`, `n_epochs`,
-        `boundary`, `margin`, `temperature`, `mining_mode`, `method`, `coverage`, `chosen`, `clip`. With
-        `n_unlabeled` 0 the dataset's own number is checked.
+        What `load_dataset` takes: `target`, if it is not the dataset's own, `drop_columns`, `column_types`,
+        `missing_values`, `missing`. Then `groups`, a column that says which rows belong together: it is no
+        feature of the dataset that is returned, which has it as `groups`. Then whatever `check_values` knows,
+        for example `n_labeled`; with `n_unlabeled` 0 the dataset's own number is checked.
 
     Returns
     -------
@@ -77,51 +60,35 @@ def check_parameters(
     OSError
         If a file is missing, may not be read or cannot be downloaded.
     """
-    strings = {
-        "dataset": dataset, "target": target, "drop_columns": drop_columns, "column_types": column_types,
-        "missing_values": missing_values, "groups": groups, "output_dir": output_dir,
-    }  # fmt: skip
-    for name, value in strings.items():
-        if not isinstance(value, str):
-            raise TypeError(f"{name} must be a string, got {value!r}")
-    if output_dir and Path(output_dir).exists() and not Path(output_dir).is_dir():
-        raise ValueError(f"output_dir must name a folder, got the file {output_dir}")
-    check_values(**parameters)
+    check_values(dataset=dataset, **parameters)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # they are in the dataset's note too
-        data = load(
-            dataset,
-            drop_columns,
-            target=target or None,
-            column_types=column_types or None,
-            missing_values=missing_values,
-            missing=missing,
-        )
+        data = load(dataset, **{name: parameters[name] for name in TO_LOAD if name in parameters})
     if (n_known := int(data.target.notna().sum())) < MIN_LABELS:
         raise ValueError(
             f"target must have a value in {MIN_LABELS} rows or more, but {shorten(data.target.name)} has "
             f"{n_known}; dmls2r choose says which rows to label"
         )
-    if groups:
-        data = _with_groups(data, groups)
+    if parameters.get("groups"):
+        data = _with_groups(data, parameters["groups"])
     if needs_targets or ("n_unlabeled" in parameters and dataset in DATASETS):
         data = data.with_known_targets()
+    n_unlabeled = 0  # unless it is asked for, the unlabeled samples are those without a target
     if "n_unlabeled" in parameters:
         n_unlabeled = parameters["n_unlabeled"] or data.n_unlabeled
-        check_split_sizes(data, parameters.get("n_labeled", 2), n_unlabeled)
         check_not_above("k", parameters.get("k", 1), n_unlabeled, "n_unlabeled")
-    elif data.target.notna().all():  # else the unlabeled samples are those without a target
-        check_split_sizes(data, parameters.get("n_labeled", 2), 0)
+    if n_unlabeled or data.target.notna().all():
+        check_split_sizes(data, parameters.get("n_labeled", 2), n_unlabeled)
     return data
 
 
 def check_values(**parameters: Any) -> None:
-    """Check the parameters of a notebook that has no dataset to choose: `check_parameters` without one.
+    """Check the parameters of a notebook that has no dataset to choose, each by the table of rules.
 
     Raises
     ------
     TypeError, ValueError
-        As there.
+        As `check_parameters`.
     """
     for name in parameters:
         if name not in RULES:

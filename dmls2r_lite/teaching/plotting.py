@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -109,16 +110,16 @@ def plot_space(
     matplotlib.collections.PathCollection
         For ``figure.colorbar``.
     """
-    y, is_labeled = np.asarray(targets), np.asarray(labeled)
+    y = np.asarray(targets)
     norm = norm or Normalize(y.min(), y.max())
-    for rows, marker, size, edge, name in (
-        (~is_labeled, "o", 22, "none", "unlabeled"),
-        (is_labeled, "s", 42, "black", "labeled"),
-    ):
-        drawn = ax.scatter(
-            points[rows, 0], points[rows, 1], c=y[rows], cmap="viridis", norm=norm, marker=marker, s=size,
-            edgecolors=edge, linewidths=1.0, alpha=0.8 if marker == "o" else 1.0, label=name,
-        )  # fmt: skip
+    looks: dict[str, dict[str, Any]] = {
+        "unlabeled": {"marker": "o", "s": 22, "edgecolors": "none", "alpha": 0.8},
+        "labeled": {"marker": "s", "s": 42, "edgecolors": "black", "linewidths": 1.0},
+    }
+    for name, style in looks.items():
+        rows = np.asarray(labeled) == (name == "labeled")
+        x1, x2 = points[rows].T
+        drawn = ax.scatter(x1, x2, c=y[rows], cmap="viridis", norm=norm, label=name, **style)
     return drawn
 
 

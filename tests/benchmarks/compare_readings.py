@@ -53,13 +53,8 @@ def take_in(path: Path, table: Table) -> tuple[dict[str, Any], dict[str, Any]]:
     except Exception as error:
         result["refused"], words["refused"] = type(error).__name__, str(error)
         return result, words
-    described = data.columns
-    result["features"] = (
-        list(data.features),
-        repr(data.target.tolist()),
-        data.n_unlabeled,
-        data.column_types,
-    )
+    described, y = data.columns, repr(data.target.tolist())
+    result["features"] = (list(data.features), y, data.n_unlabeled, data.column_types)
     result["described"] = described[["kind", "missing", "distinct"]].to_numpy().tolist()
     result["notices"] = [notice.topic for notice in data.notices]
     words["dataset"] = (data.name, data.target_label, data.note, data.doubts, described.to_numpy().tolist())
@@ -107,20 +102,12 @@ def main(old: Path, n: int, seed: int, files: Path | None) -> None:
         counts["read by this one"] += "error" not in result
         counts["misread before"] += bool(old_result["misread"])
         counts["misread by this one"] += bool(result["misread"])
-        if old_result != result:
-            counts["another result"] += 1
-            parts = [part for part in {**old_result, **result} if old_result.get(part) != result.get(part)]
-            told = [f"{part}: {old_result.get(part)} -> {result.get(part)}" for part in parts]
-            print(f"{name} {tables[name].options}", *told, f"{old_words}", f"{words}", sep="\n  ")
-        elif old_words != words:
-            counts["other words only"] += 1
-            parts = [part for part in words if old_words.get(part) != words[part]]
-            if counts["other words only"] <= 20:
-                print(
-                    name, *(f"{part}: {old_words.get(part)} -> {words[part]}" for part in parts), sep="\n  "
-                )
-        else:
-            counts["same"] += 1
+        is_other, old_all, new_all = old_result != result, old_result | old_words, result | words
+        parts = [part for part in old_all | new_all if old_all.get(part) != new_all.get(part)]
+        counts["another result" if is_other else "other words only" if parts else "same"] += 1
+        if is_other or (parts and counts["other words only"] <= 20):
+            told = [f"{part}: {old_all.get(part)} -> {new_all.get(part)}" for part in parts]
+            print(f"{name} {tables[name].options}", *told, sep="\n  ")
     print(f"{len(tables)} tables:", ", ".join(f"{what} {count}" for what, count in sorted(counts.items())))
     sys.exit(counts["another result"] > 0 or counts["misread by this one"] > counts["misread before"])
 

@@ -13,14 +13,12 @@ from pathlib import Path
 import click
 import pandas as pd
 
-from dmls2r_lite.study import benchmark
 from dmls2r_lite.study.benchmark import TRIALS
-from dmls2r_lite.study.driver import TIME
 from dmls2r_lite.study.few_labels import FEW_LABELS
 from dmls2r_lite.study.newer import NEWER_LOSSES
+from dmls2r_lite.study.trials import RESULTS, TIME
 
 STUDIES = {"paper": TRIALS, "few-labels": FEW_LABELS, "newer-losses": NEWER_LOSSES}
-INTO = Path(benchmark.__file__).parent / "results"
 
 
 @click.command()
@@ -30,7 +28,8 @@ INTO = Path(benchmark.__file__).parent / "results"
 @click.option("--minutes", type=int, help="If it did not run alone, or in parts.")
 def main(results: Path, study: str, command: str, minutes: int | None) -> None:
     """Write trials.csv.gz and trials.json, or those of another study, into the package."""
-    trials = STUDIES[study].read(results)
+    packed = STUDIES[study]
+    trials = packed.read(results)
     (versions,) = trials["versions"].unique()
     finished = pd.to_datetime(trials["finished"], format=TIME)
     about = {
@@ -41,11 +40,11 @@ def main(results: Path, study: str, command: str, minutes: int | None) -> None:
         "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}",
         "versions": versions,
     }
-    trials["method"] = pd.Categorical(trials["method"], list(STUDIES[study].methods()))  # in this order
-    trials = trials.sort_values([*(name for name in STUDIES[study].key if name != "method"), "method"])
+    trials["method"] = pd.Categorical(trials["method"], list(packed.methods()))  # in this order
+    trials = trials.sort_values([*(name for name in packed.key if name != "method"), "method"])
     content = trials.to_csv(index=False, lineterminator="\n").encode()
-    (INTO / f"{STUDIES[study].name}.csv.gz").write_bytes(gzip.compress(content, mtime=0))
-    (INTO / f"{STUDIES[study].name}.json").write_text(json.dumps(about, indent=2) + "\n")
+    (RESULTS / f"{packed.name}.csv.gz").write_bytes(gzip.compress(content, mtime=0))
+    (RESULTS / f"{packed.name}.json").write_text(json.dumps(about, indent=2) + "\n")
     click.echo(f"{len(trials)} trials, {about}")
 
 

@@ -22,8 +22,7 @@ from dmls2r_lite.data import Dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.rivals.placebos import null_loss
 from dmls2r_lite.study.comparing import compare
-from dmls2r_lite.study.driver import load_benchmark_dataset
-from dmls2r_lite.study.trials import run_trial
+from dmls2r_lite.study.trials import load_benchmark_dataset, run_trial
 
 RAW = {"target_scaling": "none", "embedding": "raw"}
 READINGS: dict[str, dict] = {
@@ -74,47 +73,37 @@ def run(dataset: Dataset, n_labeled: int, seed: int, changes: dict) -> list[dict
 def summarize(trials: pd.DataFrame) -> pd.DataFrame:
     """A row per reading, dataset and N."""
     rows = []
-    for (reading, dataset), part in trials.groupby(["reading", "dataset"], sort=False):
-        compared = compare(part, "both", "step_1")
-        for n_labeled, cell in part.groupby("n_labeled", sort=False):
-            mae = cell.pivot(index="seed", columns="method", values="mae")
-            rows.append(
-                {
-                    **{"reading": reading, "dataset": dataset, "n_labeled": n_labeled},
-                    **mae[["step_1", "both", "placebo"]].mean().round(4),
-                    "acts": round(cell["acts"].mean(), 4),
-                    "difference": round(compared.loc[n_labeled, "mean_difference"], 4),
-                    "standard_error": round((mae["both"] - mae["step_1"]).sem(), 4),
-                    "p_value": round(compared.loc[n_labeled, "p_value"], 5),
-                }
-            )
+    for (reading, dataset, n), cell in trials.groupby(["reading", "dataset", "n_labeled"], sort=False):
+        compared = compare(cell, "both", "step_1").loc[n]
+        mae = cell.pivot(index="seed", columns="method", values="mae")
+        rows.append(
+            {
+                **{"reading": reading, "dataset": dataset, "n_labeled": n},
+                **mae[["step_1", "both", "placebo"]].mean().round(4),
+                "acts": round(cell["acts"].mean(), 4),
+                "difference": round(compared["mean_difference"], 4),
+                "standard_error": round((mae["both"] - mae["step_1"]).sem(), 4),
+                "p_value": round(compared["p_value"], 5),
+            }
+        )
     return pd.DataFrame(rows)
 
 
 @click.command()
 @click.argument("output", type=click.Path(path_type=Path))
 @click.option("--n-labeled", type=int, multiple=True, default=(20,), show_default=True)
-@click.option("--reading", "chosen", multiple=True, help="Only this reading; may be repeated.")
 @click.option("--dataset", "datasets", multiple=True, default=("boston", "diabetes", "friedman"))
 @click.option("--n-seeds", default=20, show_default=True)
 @click.option("--first-seed", default=0, show_default=True)
-def main(
-    output: Path,
-    n_labeled: tuple[int, ...],
-    chosen: tuple[str, ...],
-    datasets: tuple[str, ...],
-    n_seeds: int,
-    first_seed: int,
-) -> None:
+def main(output: Path, n_labeled: list[int], datasets: list[str], n_seeds: int, first_seed: int) -> None:
     """Write a row per reading, dataset and N to OUTPUT."""
     parts = []
-    seeds = range(first_seed, first_seed + n_seeds)
-    for reading in chosen or READINGS:
+    for reading, changes in READINGS.items():
         cells = [
-            delayed(run)(dataset, n, seed, READINGS[reading])
+            delayed(run)(dataset, n, seed, changes)
             for dataset in map(load_benchmark_dataset, datasets)
             for n in n_labeled
-            for seed in seeds
+            for seed in range(first_seed, first_seed + n_seeds)
         ]
         trials = itertools.chain(*Parallel(n_jobs=2)(cells))
         parts.append(pd.DataFrame(trials).assign(reading=reading))

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from sklearn.linear_model import Ridge
 
 from dmls2r_lite.command.cli import main
+from dmls2r_lite.data import reading
 from dmls2r_lite.data.preparing import make_preprocessor
-from dmls2r_lite.data.reading import read_cells, read_table
 from dmls2r_lite.practice.intervals import ConformalRegressor
 from dmls2r_lite.practice.storing import Card, load_model, save_model
 
@@ -41,7 +41,7 @@ def save(table, folder):
 
     def save(drop_columns=(), column_types=None, missing_values="", estimator=None, **of_card):
         table.to_csv("train.csv", index=False)
-        read = read_table("train.csv", drop_columns)
+        read = reading.read("train.csv", drop_columns).table
         y = read.pop("price")
         preprocessor = make_preprocessor(read).fit(read)
         model = (estimator or Ridge()).fit(preprocessor.transform(read).to_numpy(), y)
@@ -55,7 +55,7 @@ def save(table, folder):
 
 
 def predict(*arguments):
-    return CliRunner().invoke(main, ["predict", *map(str, arguments)])
+    return CliRunner().invoke(main, ["predict", *arguments])
 
 
 def run(model, table, *arguments, name="new.csv", **options):
@@ -68,7 +68,7 @@ def run(model, table, *arguments, name="new.csv", **options):
     output.unlink(missing_ok=True)
     result = predict(model, name, *arguments)
     assert result.exit_code == 0, result.output
-    return result, read_cells(output)
+    return result, reading.read_source(output).cells
 
 
 def test_a_table_with_its_target(save, table):
@@ -82,8 +82,8 @@ def test_a_table_with_its_target(save, table):
     ]
     assert result.stderr == "kept, but not used by the model: price\n"
     assert [*written] == [*table, "prediction", "low", "high"]
-    pd.testing.assert_frame_equal(written[[*table]], read_cells("new.csv"))
-    stored, features = load_model(model), read_table("new.csv")
+    pd.testing.assert_frame_equal(written[[*table]], reading.read_source("new.csv").cells)
+    stored, features = load_model(model), reading.read("new.csv").table
     numbers = written[["prediction", "low", "high"]].astype(float).to_numpy()
     np.testing.assert_allclose(numbers[:, 0], stored.predict(features), rtol=1e-14)
     np.testing.assert_allclose(numbers[:, 1:], stored.predict_interval(features), rtol=1e-14)
@@ -98,7 +98,7 @@ def test_rows_are_estimated_as_among_others_and_in_other_files(save, table):
         alone = run(model, table.drop(columns="price").iloc[[row], ::-1])[1]
         assert float(alone["prediction"][0]) == pytest.approx(expected[row], rel=1e-12)
     with_commas = run(model, table, sep=";", decimal=",")[1]
-    np.testing.assert_allclose(read_table("new_predictions.csv")["prediction"], expected, rtol=1e-14)
+    np.testing.assert_allclose(reading.read("new_predictions.csv").table["prediction"], expected, rtol=1e-14)
     assert with_commas["size"][0] == str(table["size"][0]).replace(".", ",")
     for name in ("typed.parquet", "packed.csv.gz"):
         assert run(model, table, name=name)[1]["prediction"].astype(float).tolist() == expected.tolist()
@@ -133,10 +133,7 @@ def test_gaps_new_categories_and_empty_rows(save, table):
         ({"day": 1.5}, "column 'day' must hold dates, as in the training, got '1.5' (row 1)"),
         ({"hour": "2024-01-01"}, "column 'hour' must hold times, as in the training, got '2024-01-01'"),
         ({"low": 1}, "new.csv has a column named low already: rename it"),
-        (
-            dict.fromkeys(["size", "day", "code", "hour", "is_new"], np.nan),
-            "no row has a value in any column",
-        ),
+        (dict.fromkeys(FEATURES, np.nan), "no row has a value in any column"),
         ({}, "new.csv must hold a row below the line of names, got none"),
     ],
 )

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from pandas.testing import assert_frame_equal
 
 from dmls2r_lite.data.preparing import MAX_CATEGORIES, describe_columns, make_preprocessor
-from dmls2r_lite.data.reading import read_table
+from dmls2r_lite.data.reading import read
 
 MESSY = """\
 sold;size;district;garden;heating;id;notes;empty;country;price
@@ -24,7 +24,7 @@ sold;size;district;garden;heating;id;notes;empty;country;price
 
 class TestDescription:
     def test_by_hand(self, write):
-        described = describe_columns(read_table(write(MESSY)))
+        described = describe_columns(read(write(MESSY)).table)
         assert described["treatment"].tolist() == [
             "days since 1970, missing: the median",
             "kept, missing: the median",
@@ -64,16 +64,10 @@ class TestDescription:
 class TestPreprocessor:
     @pytest.fixture
     def train(self):
-        return pd.DataFrame(
-            {
-                "x": [1.0, np.nan, 3.0, 10.0],
-                "color": ["red", "blue", "red", np.nan],
-                "flag": [True, False, True, True],
-                "when": pd.to_datetime(["1970-01-02 00:00", "1970-01-04 00:00", None, "1970-01-03 12:00"]),
-                "clock": pd.to_timedelta([1, 2, 3, 6], unit="h"),
-                "same": 5.0,
-            }
-        )
+        frame = pd.DataFrame({"x": [1.0, np.nan, 3.0, 10.0], "color": ["red", "blue", "red", np.nan]})
+        when = ["1970-01-02 00:00", "1970-01-04 00:00", None, "1970-01-03 12:00"]
+        frame = frame.assign(flag=[True, False, True, True], when=pd.to_datetime(when))
+        return frame.assign(clock=pd.to_timedelta([1, 2, 3, 6], unit="h"), same=5.0)
 
     def test_by_hand(self, train):
         X = make_preprocessor(train).fit_transform(train)
@@ -89,16 +83,9 @@ class TestPreprocessor:
 
     def test_new_rows(self, train):
         fitted = make_preprocessor(train).fit(train)
-        new = pd.DataFrame(
-            {
-                "when": ["1970-01-11", None],  # as text, as somebody may type it
-                "flag": [None, "True"],
-                "color": ["green", "red"],
-                "x": [None, "7"],
-                "clock": pd.to_timedelta([None, "4h"]),
-                "unknown": [1, 2],
-            }
-        )
+        new = pd.DataFrame({"color": ["green", "red"], "x": [None, "7"], "unknown": [1, 2]})
+        new["flag"], new["clock"] = [None, "True"], pd.to_timedelta([None, "4h"])
+        new["when"] = ["1970-01-11", None]  # as text, as somebody may type it
         X = fitted.transform(new)
         assert X["x"].tolist() == [3, 7]
         assert X["when"].tolist() == [10, 2.5]
@@ -121,13 +108,9 @@ class TestPreprocessor:
 
     def test_wrong_new_rows(self, train):
         fitted = make_preprocessor(train).fit(train)
-        for column, value, kind in [
-            ("when", 3, "dates"),
-            ("when", "soon", "dates"),
-            ("clock", 3.5, "times"),
-            ("x", pd.Timestamp(2020, 1, 1), "numbers"),
-            ("x", "many", "numbers"),
-        ]:
+        times, numbers = [("clock", 3.5, "times")], [("x", pd.Timestamp(2020, 1, 1), "numbers")]
+        dates = [("when", 3, "dates"), ("when", "soon", "dates")]
+        for column, value, kind in [*dates, *times, *numbers, ("x", "many", "numbers")]:
             with pytest.raises(ValueError, match=f"column '{column}' must hold {kind}, as in training"):
                 fitted.transform(train.assign(**{column: value}))
         with pytest.raises(ValueError, match=r"columns are missing: \{'x'\}"):
@@ -143,10 +126,7 @@ class TestPreprocessor:
         unseen = make_preprocessor(frame).fit(frame).transform(pd.DataFrame({"c": ["new"]}))
         assert unseen.iloc[0, -1] == 1
 
-    @given(
-        values=st.lists(st.none() | st.floats(-1e9, 1e9), min_size=4, max_size=20),
-        n_train=st.integers(2, 4),
-    )
+    @given(st.lists(st.none() | st.floats(-1e9, 1e9), min_size=4, max_size=20), st.integers(2, 4))
     def test_never_leaves_a_gap(self, values, n_train):
         frame = pd.DataFrame({"x": values, "c": [str(v)[:2] for v in values]}).astype({"x": float})
         X = make_preprocessor(frame).fit(frame[:n_train]).transform(frame)

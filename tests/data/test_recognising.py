@@ -8,7 +8,7 @@ import pytest
 
 from dmls2r_lite.data.datasets import load_dataset
 from dmls2r_lite.data.numerals import look_like_codes
-from dmls2r_lite.data.reading import read, read_table
+from dmls2r_lite.data.reading import read
 
 
 @pytest.fixture
@@ -48,9 +48,7 @@ class TestNumbers:
     @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
     @pytest.mark.parametrize("first", ["1.234", "1,234", "1 234"])
     def test_thousands_that_may_be_decimals_are_refused(self, write, read_column, first, separator):
-        with pytest.raises(
-            ValueError, match=f"'{first}' in column 'a' may have a decimal mark or a thousands"
-        ):
+        with pytest.raises(ValueError, match=f"'{first}' in column 'a' may have a decimal mark or a thous"):
             read_column(first, "95", "7", separator=separator)
         rows = [f'"{row}.123"{separator}"{row},5"' for row in range(1, 5)]  # another column does not decide
         with pytest.raises(ValueError, match=r"'1.123' in column 'a' may have a decimal mark or a thousands"):
@@ -73,7 +71,7 @@ class TestNumbers:
         path = write("rooms;price\n1;950\n2;1,100\n3;1,250\n4;1,400\n5;\n6;\n")
         with pytest.raises(ValueError, match="column_types='price=number'"):
             load_dataset(path, target="price")
-        assert read_table(path, column_types="price=number")["price"].tolist()[:3] == [950, 1.1, 1.25]
+        assert read(path, column_types="price=number").table["price"].tolist()[:3] == [950, 1.1, 1.25]
 
     @pytest.mark.parametrize(
         "values", ["02090 10115", "007 8 12", "90071992547409931 1", "1.9 1.10 1.11 2.1 2.10", "2.9 2.10 3.1"]
@@ -124,9 +122,7 @@ class TestWords:
     def test_words_among_numbers_are_named_at_any_share(self, read_column, word, n_words):
         values = [str(row + 10) for row in range(20)]
         values[1 : 1 + n_words] = [word] * n_words
-        with pytest.raises(
-            ValueError, match=re.escape(f"seems to hold numbers, but has '{word}' (row 2); wri")
-        ):
+        with pytest.raises(ValueError, match=re.escape(f"seems to hold numbers, but has '{word}' (row 2)")):
             read_column(*values)
 
     @pytest.mark.parametrize("first", ["8 mm", "8mm", "5 €", "€ 10", "10 %", "−1.5"])
@@ -175,15 +171,9 @@ class TestWords:
 
     @pytest.mark.parametrize("mark", ["", "NA", "NaN", "?", "-", ".", "null"])
     def test_marks_of_missing_values(self, write, mark):
-        table = read_table(write(f"a,b\n1.5,x\n{mark},y\n2.5,{mark}\n"))
+        table = read(write(f"a,b\n1.5,x\n{mark},y\n2.5,{mark}\n")).table
         assert table["a"].isna().tolist() == [False, True, False]
         assert table["b"].isna().tolist() == [False, False, True]
-
-    def test_a_bad_cell_at_the_end_of_a_long_column_is_refused_in_linear_time(self, write):
-        numbers = np.random.default_rng(0).normal(size=10**5).astype(str)
-        path = write("a,b\n" + "".join(f"{number},1\n" for number in numbers) + "n.d.,1\n")
-        with pytest.raises(ValueError, match=r"'a' seems to hold numbers, but has 'n.d.' \(row 100001\)"):
-            read(path)
 
 
 class TestDates:
@@ -229,10 +219,7 @@ class TestDates:
     @pytest.mark.parametrize(
         ("values", "message"),
         [
-            (
-                ("2020-01-01T12:00:00+02:00", "2020-01-01T12:00:00"),
-                "dates that all have a time zone, or none",
-            ),
+            (("2020-01-01T12:00+02:00", "2020-01-01T12:00"), "dates that all have a time zone, or none"),
             (("01/02/2020", "2020-03-01", "05.06.2021"), "'a' must hold dates in one order"),
             (("31.02.2020", "01.03.2020"), "'a' must hold dates in one order"),
             (("31.12.45", "01.02.50"), "with years of four digits, got '31.12.45'"),
@@ -278,11 +265,8 @@ class TestDates:
 
 class TestKinds:
     def test_every_kind_can_be_told(self, write):
-        rows = [
-            "1,10115,01/02/2020,1,1.10,1:10",
-            "2,80331,03/04/2020,2,1.2,1:20",
-            "3,20095,05/06/2020,3,1.3,1:30",
-        ]
+        cases = [(1, 10115, "1.10"), (2, 80331, "1.2"), (3, 20095, "1.3")]
+        rows = [f"{i},{zip_code},0{2 * i - 1}/0{2 * i}/2020,{i},{code},1:{i}0" for i, zip_code, code in cases]
         path = write("\n".join(["gen,zip,when,y,code,t", *rows]))
         reading = read(path, column_types="gen=category, zip = text,when=month first, code=number, t=text")
         kinds = ["category", "text", "date", "number", "number", "text"]
@@ -292,18 +276,18 @@ class TestKinds:
         assert reading.table["when"].dt.month.tolist() == [1, 3, 5]
         assert reading.table["code"].tolist() == [1.1, 1.2, 1.3]
         assert reading.table["t"].tolist() == ["1:10", "1:20", "1:30"]
-        assert read_table(path, column_types={"t": "time"})["t"][0] == pd.Timedelta("70min")
+        assert read(path, column_types={"t": "time"}).table["t"][0] == pd.Timedelta("70min")
 
     def test_kinds_of_files_with_types(self, tmp_path):
         path = tmp_path / "t.parquet"
         dates = ["2020-01-02", "2020-01-03", None]
         pd.DataFrame({"n": [1.0, 2.0, None], "d": dates, "b": [True, False, True]}).to_parquet(path)
-        table = read_table(path, column_types="n=text, d=date, b=number")
+        table = read(path, column_types="n=text, d=date, b=number").table
         assert table["n"].tolist()[:2] == ["1", "2"]
         assert table["d"][0] == pd.Timestamp(2020, 1, 2)
         assert table["b"].tolist() == [1, 0, 1]
         pd.DataFrame({"id": [2**53, 2**53 + 1, 1]}).to_parquet(path)
-        assert read_table(path)["id"].tolist() == ["9007199254740992", "9007199254740993", "1"]
+        assert read(path).table["id"].tolist() == ["9007199254740992", "9007199254740993", "1"]
 
     def test_names_with_commas_and_equals_signs(self, write):
         path = write('"a, b",c=d,y\n1,2,3\n4,5,6\n7,8,9\n')
@@ -313,10 +297,7 @@ class TestKinds:
     @pytest.mark.parametrize(
         ("kinds", "message"),
         [
-            (
-                "a=numbr",
-                "column_types must give a column one of number, category, text, date, time, as in 'zip=t",
-            ),
+            ("a=numbr", "column_types must give a column one of number, category, text, date, time, as in"),
             ("a=text, b=float", "got b=float"),
             ({"a": None}, "got a=None"),
             ("a", "got a="),

@@ -37,6 +37,8 @@ GOOD = {
     "max_rounds": [0, 3],
     "temperature": [-0.5, 0, 1e6],
     "p": [(1, 2), [2.0, 5.5]],
+    "target": ["", "y"],
+    "output_dir": ["", "results", "/nowhere/yet"],
 }
 BAD = {
     "n_labeled": [1, 0, -1, 2.0, "2", None, True, np.nan],
@@ -54,6 +56,8 @@ BAD = {
     "temperature": [np.inf, np.nan, "10", None],
     "margin": [0, -1, np.nan, np.inf, "1"],
     "p": [(2,), (0.5, 2), 2, "25", (1, np.nan)],
+    "target": [None, 3, ["y"]],
+    "output_dir": [None, __file__],
 }
 
 
@@ -102,7 +106,7 @@ def test_limits_that_depend_on_others(call, message):
 
 
 def test_names_without_a_rule_are_left_alone():
-    check_rules({"dataset": object(), "k": 1}, at_least={"n_labeled": 3})
+    check_rules({"no_parameter": object(), "k": 1}, at_least={"n_labeled": 3})
     check_not_above("k", 5, 5, "the number of them")
 
 

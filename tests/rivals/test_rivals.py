@@ -85,21 +85,6 @@ def test_picks_are_the_naive_ones(seed):
     assert_allclose(model.predict(x_new), np.mean(expected, axis=0))
 
 
-def test_by_hand():
-    # k = 1: the candidate at 0.9 gets the target of 1.0, its nearest label. No labeled sample is nearer to it
-    # than to itself, so no error can drop, and nothing is picked.
-    X, y = np.array([[0.0], [1.0], [0.9]]), np.array([0.0, 1.0, np.nan])
-    assert len(COREGRegressor(1, random_state=0).fit(X, y).picks_) == 0
-    # k = 2, labels 0, 0, 3 at 0, 1, 4: the candidate at 3.5 gets (0 + 3) / 2 = 1.5. For the label at 4 it
-    # takes the place of the one at 1: estimate (3 + 1.5) / 2 = 2.25 in place of 1.5, squared error 0.5625 in
-    # place of 2.25. For the label at 1 the one at 0 stays nearer. Both regressors agree; the first picks it.
-    X, y = np.array([[0.0], [1.0], [4.0], [3.5]]), np.array([0.0, 0.0, 3.0, np.nan])
-    model = COREGRegressor(2, random_state=0).fit(X, y)
-    assert model.picks_.to_numpy().tolist() == [[0, 0, 3, 1.5, 2.25 - 0.5625]]
-    assert [len(regressor._y) for regressor in model.regressors_] == [3, 4]  # the other one got it
-    assert model.predict([[3.6]]) == pytest.approx([((3 + 0) / 2 + (1.5 + 3) / 2) / 2])
-
-
 def test_without_unlabeled_samples_it_is_two_nearest_neighbours():
     X, y = problem(1, 30, 0)
     expected = np.mean([KNeighborsRegressor(3, p=p).fit(X, y).predict(X) for p in (2, 5)], axis=0)
@@ -109,17 +94,9 @@ def test_without_unlabeled_samples_it_is_two_nearest_neighbours():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (COREGRegressor(0), "n_neighbors must be an integer of 1 or more, got 0"),
         (COREGRegressor(13), "n_neighbors must not exceed the number of labels, 12, got 13"),
-        (COREGRegressor(p=(2,)), r"p must be 2 exponents of 1 or more, got \(2,\)"),
-        (COREGRegressor(p=(0.5, 2)), "p must be 2 exponents of 1 or more"),
-        (COREGRegressor(max_rounds=-1), "max_rounds must be an integer of 0 or more, got -1"),
         (MSSRRegressor(n_neighbors=13), "n_neighbors must not exceed the number of labels, 12, got 13"),
-        (MSSRRegressor(similar_targets=1.5), "similar_targets must be a number from 0 to 1, got 1.5"),
-        (MSSRRegressor(pair_batch_size=2.5), "pair_batch_size must be an integer of 1 or more, got 2.5"),
         (MSSRRegressor(pair_batch_size=None), "pair_batch_size must be an integer of 1 or more, got None"),
-        (MLPRegressor(batch_size=0), "batch_size must be .* got 0"),
-        (MLPRegressor(learning_rate="fast"), "learning_rate must be a finite number above 0"),
     ],
 )
 def test_errors(model, message):
@@ -141,13 +118,6 @@ def test_seed(method):
 
 
 class TestContrastiveLoss:
-    def test_by_hand(self):
-        # distances 5 (similar), 5 and 0.6 (not): 25 / 2, 0 and (1 - 0.6)^2 / 2, their mean
-        z_a = torch.tensor([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
-        z_b = torch.tensor([[3.0, 4.0], [3.0, 4.0], [1.0, 1.6]], dtype=torch.float64)
-        loss = contrastive_loss(z_a, z_b, torch.tensor([True, False, False]), margin=1.0)
-        assert loss.item() == pytest.approx((12.5 + 0 + 0.08) / 3)
-
     @pytest.mark.parametrize("seed", range(3))
     def test_equals_loop(self, seed):
         rng = np.random.default_rng(seed)
@@ -178,10 +148,6 @@ class TestContrastiveLoss:
             contrastive_loss(torch.ones(4, 2), torch.ones(3, 2), torch.ones(4, dtype=torch.bool), 1.0)
 
 
-def flat(values):
-    return values.flatten().tolist()
-
-
 class TestMSSR:
     def test_prediction_is_the_mean_of_the_nearest_codes(self):
         X, y = problem(0, 20, 60)
@@ -198,14 +164,12 @@ class TestMSSR:
         X = np.array([[0.0], [1.0], [2.0], [0.1], [1.9], [40.0]])
         y = np.array([0.0, 1.0, 10.0, np.nan, np.nan, np.nan])
         model = MSSRRegressor(similar_targets=1 / 3, similar_features=2 / 9, n_epochs=1, random_state=0)
-        (batch,) = model._begin(X, y).batches
-        pairs = [
-            (round(a, 5), round(b, 5), is_similar) for a, b, is_similar in zip(*map(flat, batch), strict=True)
-        ]
-        assert {(frozenset(pair), similar) for *pair, similar in pairs[:3]} == {
-            (frozenset((0, 1)), True),
-            (frozenset((0, 2)), False),
-            (frozenset((1, 2)), False),
+        (batch,) = model._begin(X, y, seed=0)[1]
+        pairs = list(zip(*(part.double().numpy().round(5).ravel().tolist() for part in batch), strict=True))
+        assert {(min(a, b), max(a, b), similar) for a, b, similar in pairs[:3]} == {
+            (0, 1, True),
+            (0, 2, False),
+            (1, 2, False),
         }
         # Of the 9 distances between an unlabeled and a labeled sample two are 0.1, the least.
         assert len(pairs) == 3 + 32
@@ -246,37 +210,30 @@ class TestMLP:
         step_1 = DMLS2RRegressor(n_epochs=2, max_steps_per_epoch=cap, schedule="pairwise_only").fit(X, y)
         assert n_mlp == len(steps) - n_mlp == step_1.history_["n_steps"].sum()
 
-    def test_fits_a_function(self):
+    def test_fits_functions(self):
         X, y = problem(1, 100, 0)
-        assert np.abs(MLPRegressor(random_state=0).fit(X, y).predict(X) - y).mean() < 0.15
+        fitted = MLPRegressor(random_state=0).fit(X, np.column_stack([y, 1000 * y])).predict(X)
+        assert (np.abs(fitted - np.column_stack([y, 1000 * y])).mean(axis=0) < [0.15, 150]).all()
 
     def test_unlabeled_rows_change_nothing(self):
         X, y = problem(1)
         known, model = ~np.isnan(y), MLPRegressor(n_epochs=2, random_state=0)
         assert (model.fit(X, y).predict(X) == model.fit(X[known], y[known]).predict(X)).all()
 
-    def test_any_encoder_and_vector_targets(self):
-        rng = np.random.default_rng(0)
-        heights = rng.uniform(1, 7, size=(120, 2))
-        bars = np.clip(heights[:, :, None, None] - np.arange(8)[None, None, :, None], 0, 1)
-        X = np.repeat(bars, 8, axis=3)
-        torch.manual_seed(0)
-        encoder = torch.nn.Sequential(
-            torch.nn.Conv2d(2, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 16)
-        )
+    def test_any_encoder(self):
+        X, y = np.random.default_rng(0).normal(size=(20, 2, 8, 8)), np.arange(20.0)
+        layers = torch.nn.Conv2d(2, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 16)
+        encoder = torch.nn.Sequential(*layers)
         before = [weight.clone() for weight in encoder.parameters()]
-        y = np.where(np.arange(120)[:, None] < 40, 1000 * heights, np.nan)
         model = MLPRegressor(encoder=encoder, random_state=0).fit(X, y)
         assert all(map(torch.equal, before, encoder.parameters()))  # it trains a copy
-        predicted = model.predict(X[40:])
-        assert predicted.shape == (80, 2)
-        error = np.abs(predicted - 1000 * heights[40:]).mean(axis=0)
-        of_median = np.abs(np.median(y[:40], axis=0) - 1000 * heights[40:]).mean(axis=0)
-        assert (error < of_median / 3).all()
-        with pytest.raises(ValueError, match="encoder must be given for samples of shape"):
-            MLPRegressor().fit(X, y)
-        with pytest.raises(ValueError, match=r"encoder must map 2 samples .* got RuntimeError"):
-            MLPRegressor(encoder=torch.nn.Linear(3, 3)).fit(X, y)
+        assert np.abs(model.predict(X) - y).mean() < 0.5
+        for wrong, message in [
+            (None, "encoder must be given for samples of shape"),
+            (torch.nn.Linear(3, 3), r"encoder must map 2 samples .* got RuntimeError"),
+        ]:
+            with pytest.raises(ValueError, match=message):
+                MLPRegressor(encoder=wrong).fit(X, y)
 
 
 class TestPairwiseDifference:
@@ -306,24 +263,12 @@ class TestPairwiseDifference:
         assert_allclose(model.predict_each(x_new), each)  # of 20 rows, in blocks of 8
         assert_allclose(model.predict_each(x_new.tolist()).mean(axis=1), model.predict(x_new))
 
-    def test_each_anchor_by_hand(self):
-        """Nearest neighbour on pairs: (0, 1), difference -10, and (1, 0), difference 10."""
-        model = PairwiseDifferenceRegressor(KNeighborsRegressor(1)).fit([[0.0], [1.0]], [5.0, 15.0])
-        # At 0 the pairs with 0 are as near to both; with 1 the difference is -10 forth and 10 back.
-        assert model.predict_each([[0.0]])[0, 1] == 15 - 10
-        assert model.predict_each([[1.0]])[0, 0] == 5 + 10
-
     def test_each_is_for_fitted_models_and_their_columns(self):
         with pytest.raises(NotFittedError):
             PairwiseDifferenceRegressor().predict_each([[0.0]])
         model = PairwiseDifferenceRegressor(LinearRegression()).fit(*problem(0))
         with pytest.raises(ValueError, match=r"X has 2 features, but Pair.* is expecting 3"):
             model.predict_each([[0.0, 1.0]])
-
-    def test_linear_regression_on_pairs_is_linear_regression(self):
-        X, y = problem(4, 30, 0)
-        expected = LinearRegression().fit(X, y).predict(X)
-        assert_allclose(PairwiseDifferenceRegressor(LinearRegression()).fit(X, y).predict(X), expected)
 
 
 WITH_DROPOUT = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Dropout(0.3))
@@ -399,7 +344,3 @@ class TestEachNetwork:
         assert_allclose(each.mean(axis=1), model.predict(X), rtol=1e-10)
         alone = DMLS2RRegressor(**quick).fit(X, y)
         assert_allclose(alone.predict_each(X)[:, 0], alone.predict(X), rtol=1e-12)
-
-    def test_not_fitted(self):
-        with pytest.raises(NotFittedError):
-            DMLS2RRegressor().predict_each([[0.0]])

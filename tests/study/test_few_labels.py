@@ -24,7 +24,6 @@ from dmls2r_lite.study.few_labels import (
     SPACES,
     few_label_methods,
     has_intervals,
-    run_few_labels,
     shipped_few_labels,
 )
 
@@ -76,8 +75,7 @@ class TestChoices:
     def test_a_row_that_is_taken_is_not_taken_again(self):
         """Of three centres the two at 0 want the same row; the second gets the next one."""
         pool = pd.DataFrame({"x": [0.0, 0.1, 50, 51, 100, 100.5]})
-        rows = few_labels._nearest_to_centres(pool, 6, 0)
-        assert sorted(rows) == list(range(6))
+        assert sorted(few_labels._nearest_to_centres(pool, 6, 0)) == list(range(6))
 
     def test_spaces_continue_from_the_same_half(self, split):
         pool, half = split.X_train, np.arange(N // 2)
@@ -119,37 +117,27 @@ class TestChoices:
 def test_where_intervals_are_measured():
     """Not where they take longest, and not where nothing is asked about them: as in the shipped trials."""
     cells = shipped_few_labels().groupby(["dataset", "method", "choice", "n_labeled"])["width_80"].count()
-    measured = set(cells.index[cells == 20]) - {
-        ("boston", "average", CHOSEN, 50)
-    }  # once, though it takes long
-    assert measured == {cell for cell in cells.index if has_intervals(*cell)}
-    assert not has_intervals("boston", "average", CHOSEN, 50)
+    once = ("boston", "average", CHOSEN, 50)  # though it takes long
+    assert set(cells.index[cells == 20]) - {once} == {cell for cell in cells.index if has_intervals(*cell)}
+    assert not has_intervals(*once)
     assert has_intervals("boston", "average", CHOSEN, 20)
 
 
 def measured(name, choice, seeds, method):
     """The rows of a cell of that learner, with a method in its place."""
-    return few_labels._cells(load_dataset("toy"), name, method, N)[(choice,)](seeds)
+    return FEW_LABELS.measure(load_dataset("toy"), name, method, choice, N, seeds)
 
 
-@pytest.mark.parametrize(
-    ("name", "choice"),
-    [
-        ("ridge", "chosen"),
-        ("ridge", "input space"),
-        ("extra trees", "targets (20 near)"),
-        ("extra trees", "random (a third)"),
-    ],
-)
-def test_errors_by_hand(name, choice):
-    rows = measured(name, choice, [SEED, SEED + 1], plain_models()["ridge"])
+@pytest.mark.parametrize("choice", ["chosen", "input space", "targets (20 near)", "random (a third)"])
+def test_errors_by_hand(choice):
+    rows = measured("ridge", choice, [SEED, SEED + 1], plain_models()["ridge"])
     for seed, row in zip((SEED, SEED + 1), rows, strict=True):
         split = split_dataset(load_dataset("toy"), N, 200, seed)
         labeled, wanted = choose(choice, seed)
         y = pd.concat([split.y_labeled, split.y_unlabeled]).to_numpy()
         fitted = plain_models()["ridge"].fit(split.X_train.iloc[labeled], y[labeled])
         errors = np.abs(fitted.predict(split.X_test.iloc[wanted]) - split.y_test.to_numpy()[wanted])
-        assert (row["mae"], row["n_test"]) == (pytest.approx(sum(errors) / len(errors)), len(wanted))
+        assert (row["mae"], row["n_test"]) == (pytest.approx(errors.mean()), len(wanted))
         assert "expected" not in row
 
 
@@ -160,21 +148,18 @@ def test_intervals_by_hand(choice):
     is_chosen = np.isin(np.arange(210), choose(choice)[0])
     y = pd.concat([split.y_labeled, split.y_unlabeled]).where(is_chosen)
     model = ConformalRegressor(ExtraTreesRegressor(10), random_state=SEED).fit(split.X_train, y)
-    X, y_test = split.X_test, split.y_test.to_numpy()
-    estimates, errors = model.predict(X), sorted(model.errors_)
+    estimates, y_test, errors = model.predict(split.X_test), split.y_test.to_numpy(), sorted(model.errors_)
+    X_chosen, others = split.X_train[is_chosen], split.X_train[~is_chosen]
     expected = {
-        "mae": np.mean([abs(a - b) for a, b in zip(estimates, y_test, strict=True)]),
+        "mae": np.abs(estimates - y_test).mean(),
         "n_test": 190,
         "expected": sum(errors) / N,
-        "expected_corrected": correct_for_choice(
-            model.errors_, model.fold_, split.X_train[is_chosen], split.X_train[~is_chosen]
-        )[0],
+        "expected_corrected": correct_for_choice(model.errors_, model.fold_, X_chosen, others)[0],
     }
     for percent, rank in ((80, 9), (90, 10)):  # of ten errors: ceil(0.8 * 11) and ceil(0.9 * 11)
-        bounds = model.predict_interval(X, percent / 100)
-        held = [low <= value <= high for (low, high), value in zip(bounds, y_test, strict=True)]
-        expected[f"coverage_{percent}"] = np.mean(held)
-        expected[f"width_{percent}"] = np.mean([high - low for low, high in bounds])
+        low, high = model.predict_interval(split.X_test, percent / 100).T
+        expected[f"coverage_{percent}"] = np.mean((low <= y_test) & (y_test <= high))
+        expected[f"width_{percent}"] = np.mean(high - low)
         half = errors[rank - 1]
         expected[f"constant_coverage_{percent}"] = np.mean(np.abs(y_test - estimates) <= half)
         expected[f"constant_width_{percent}"] = 2 * half
@@ -184,7 +169,7 @@ def test_intervals_by_hand(choice):
 
 def test_an_interval_of_90_percent_takes_nine_labels(tmp_path):
     with pytest.raises(ParameterError, match="n_labeled must be an integer of 9 or more, got 8"):
-        run_few_labels(tmp_path, n_labeled=[8])
+        next(FEW_LABELS.run(tmp_path, n_labeled=[8]))
 
 
 @pytest.mark.parametrize(("method", "choice"), [("ridge", "k-means"), ("DML-S2R", "chosen")])
@@ -192,8 +177,8 @@ def test_shipped_trials_can_be_computed_anew(method, choice):
     """To rounding, which training amplifies: another processor gives other last digits."""
     cell = f"dataset == 'boston' and method == '{method}' and choice == '{choice}' and n_labeled == 10"
     shipped = shipped_few_labels().query(f"{cell} and seed < 103").sort_values("seed")
-    cells = few_labels._cells(load_dataset("boston"), method, few_label_methods()[method], 10)
-    anew = cells[(choice,)](range(100, 103))
+    learner = few_label_methods()[method]
+    anew = FEW_LABELS.measure(load_dataset("boston"), method, learner, choice, 10, range(100, 103))
     assert [row["mae"] for row in anew] == pytest.approx(shipped["mae"].tolist(), rel=0.05)
     widths = [row.get("width_80", np.nan) for row in anew]
     assert widths == pytest.approx(shipped["width_80"].tolist(), rel=0.1, nan_ok=True)

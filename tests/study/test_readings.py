@@ -33,19 +33,8 @@ def test_a_trial_is_three_fits_on_one_split():
 
 def test_summary_by_hand():
     maes = {"step_1": [3.0, 4.0, 5.0, 7.0], "both": [2.0, 4.5, 3.5, 7.25], "placebo": [3.0, 3.0, 4.0, 4.0]}
-    trials = pd.DataFrame(
-        {
-            "reading": "r",
-            "dataset": "d",
-            "n_labeled": 20,
-            "seed": seed,
-            "method": name,
-            "mae": mae,
-            "acts": seed,
-        }
-        for name, values in maes.items()
-        for seed, mae in enumerate(values)
-    )
+    trials = pd.DataFrame(maes).rename_axis("seed").reset_index().melt("seed", None, "method", "mae")
+    trials = trials.assign(reading="r", dataset="d", n_labeled=20, acts=trials["seed"])
     (row,) = summarize(trials).to_dict("records")
     differences = np.subtract(maes["both"], maes["step_1"])
     assert (row["reading"], row["dataset"], row["n_labeled"]) == ("r", "d", 20)

@@ -27,8 +27,7 @@ MADE = """
 import numpy as np
 import torch
 from dmls2r_lite.study.benchmark import shipped_trials
-from dmls2r_lite.teaching.choosing_explorer import choices_explorer
-from dmls2r_lite.teaching.explorers import epochs_explorer, mining_explorer, pairs_explorer, trials_explorer
+from dmls2r_lite.teaching.explorers import *
 
 rng = np.random.default_rng(0)
 y, y_unlabeled = rng.uniform(0, 50, 6), rng.uniform(0, 50, 15)

@@ -5,9 +5,10 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
+from dmls2r_lite.practice.choosing import posterior_covariance
 from dmls2r_lite.study.benchmark import shipped_trials
 from dmls2r_lite.study.reproduction import judge_benchmark
-from dmls2r_lite.teaching import explorers
+from dmls2r_lite.teaching import controls, explorers
 from dmls2r_lite.teaching.plotting import VERDICT_LOOKS
 
 RNG = np.random.default_rng(0)
@@ -15,175 +16,158 @@ N, M = 6, 15
 Y, Y_UNLABELED = RNG.uniform(0, 50, N), RNG.uniform(0, 50, M)
 CODES = RNG.uniform(size=(N, 4)), RNG.uniform(size=(M, 4))
 DIFFERENCES = torch.from_numpy(Y[:, None] - Y_UNLABELED + RNG.normal(0, 3, (N, M)))
+START = {"k": 3, "mode": "absolute", "boundary": 1.2, "margin": 0.4, "temperature": 10.0}
+POINTS = RNG.normal(size=(12, 2))
+K = np.exp(-((POINTS[:, None] - POINTS) ** 2).sum(axis=2))
+ORDERS = {"the rule": [3, 7, 1, 0], "random": [11, 10, 9, 8]}
+VARIANCES = {
+    name: np.array([posterior_covariance(K, order[:n]).diagonal() for n in range(5)])
+    for name, order in ORDERS.items()
+}
+PAIRS = explorers.pairs_explorer(
+    {n: (Y[:n] + n, Y_UNLABELED - 2 * n) for n in (2, 4, 6)}, Y, Y_UNLABELED, "m"
+)
+MINING = explorers.mining_explorer(
+    DIFFERENCES, CODES, (POINTS[:N], RNG.normal(size=(M, 2))), (Y, Y_UNLABELED), "m", START
+)
+MOMENTS = [RNG.uniform(size=(N + M, 4)) for _ in range(5)]
+IS_LABELED = np.arange(N + M) < N
+EPOCHS = explorers.epochs_explorer(MOMENTS, [5, 4, 3, 2, 1.5], np.append(Y, Y_UNLABELED), IS_LABELED, "m")
+UNITS = dict.fromkeys(shipped_trials()["dataset"], "u")
+TRIALS = explorers.trials_explorer(shipped_trials(), UNITS, {"dataset": "boston", "N": 3})
+CHOICES = explorers.choices_explorer(POINTS, VARIANCES, ORDERS)
 
 
-@pytest.fixture(scope="module")
-def pairs():
-    fits = {n: (Y[:n] + n, Y_UNLABELED - 2 * n) for n in (2, 4, 6)}
-    return explorers.pairs_explorer(fits, Y, Y_UNLABELED, "m")
-
-
-@pytest.fixture(scope="module")
-def mining():
-    start = {"k": 3, "mode": "absolute", "boundary": 1.2, "margin": 0.4, "temperature": 10.0}
-    points = RNG.uniform(size=(N, 2)), RNG.uniform(size=(M, 2))
-    return explorers.mining_explorer(DIFFERENCES, CODES, points, (Y, Y_UNLABELED), "m", start)
-
-
-@pytest.fixture(scope="module")
-def epochs():
-    codes = [RNG.uniform(size=(N + M, 4)) for _ in range(5)]
-    is_labeled = np.arange(N + M) < N
-    return explorers.epochs_explorer(codes, [5, 4, 3, 2, 1.5], np.append(Y, Y_UNLABELED), is_labeled, "m")
-
-
-@pytest.fixture(scope="module")
-def trials():
-    names = shipped_trials()["dataset"].unique()
-    return explorers.trials_explorer(
-        shipped_trials(), dict.fromkeys(names, "u"), {"dataset": "boston", "N": 3}
-    )
-
-
-@pytest.mark.parametrize("name", ["pairs", "mining", "epochs", "trials"])
-def test_every_control_changes_the_picture(name, request):
-    explorer = request.getfixturevalue(name)
+@pytest.mark.parametrize("explorer", [PAIRS, MINING, EPOCHS, TRIALS, CHOICES])
+def test_every_control_changes_the_picture(explorer):
     png, text = explorer.picture()
     assert png.startswith(b"\x89PNG")
     assert len(text) > 30
     assert explorer.picture() == explorer.picture()
-    for control, values in {**explorer.sliders, **explorer.menus}.items():
+    for control, values in explorer.controls.items():
         others = [value for value in values if value != explorer.start[control]]
-        assert others, control
         assert any(explorer.picture(**{control: value})[0] != png for value in others[-3:]), control
 
 
-def test_pairs(pairs):
-    assert "2 labels, which make 2 ordered pairs" in pairs.picture(N=2)[1]
-    assert "error is 4 on them, 8 on test samples (m)" in pairs.picture(N=4)[1]
-    assert pairs.start == {"N": 6}
+def test_pairs():
+    assert "2 labels, which make 2 ordered pairs" in PAIRS.picture(N=2)[1]
+    assert "error is 4 on them, 8 on test samples (m)" in PAIRS.picture(N=4)[1]
+    assert PAIRS.start == {"N": 6}
 
 
 @pytest.mark.parametrize("mode", ["absolute", "signed"])
-@pytest.mark.parametrize("anchor", [1, 4, N])
-def test_mining_by_loops(mining, mode, anchor):
+@pytest.mark.parametrize(("anchor", "temperature"), [(1, 0.0), (4, 2.0), (N, 50.0)])
+def test_mining_by_loops(mode, anchor, temperature):
     """What the sentence says, computed sample by sample."""
     row = sorted(range(N), key=lambda a: Y[a])[anchor - 1]
     size = [abs(f) if mode == "absolute" else f for f in DIFFERENCES[row].tolist()]
     ranked = sorted(range(M), key=lambda u: size[u])
-    boundary, margin, temperature, k = 0.7, 0.3, 2.0, 4
+    boundary, margin, k = 0.7, 0.3, 4
     gaps, losses = [], []
     for chosen, sign, limit in ((ranked[:k], 1, boundary - margin), (ranked[-k:], -1, boundary)):
         gaps.append(sum(abs(Y_UNLABELED[u] - Y[row]) for u in chosen) / k)
-        d = [
-            sum((a - b) ** 2 for a, b in zip(CODES[0][row], CODES[1][u], strict=True)) ** 0.5 for u in chosen
-        ]
+        squares = [[(a - b) ** 2 for a, b in zip(CODES[0][row], CODES[1][u], strict=True)] for u in chosen]
+        d = [sum(some) ** 0.5 for some in squares]
         weights = [np.exp(temperature * sign * (v - limit)) for v in d]
         costs = [max(sign * (v - limit), 0) for v in d]
         losses.append(sum(w * c for w, c in zip(weights, costs, strict=True)) / sum(weights))
-    _, text = mining.picture(
-        anchor=anchor, mode=mode, k=k, boundary=boundary, margin=margin, temperature=temperature
-    )
-    assert (
-        f"its 4 positives are off by {gaps[0]:.3g} on average, its 4 negatives by {gaps[1]:.3g} (m)" in text
-    )
+    loss = {"boundary": boundary, "margin": margin, "temperature": temperature}
+    _, text = MINING.picture(anchor=anchor, mode=mode, k=k, **loss)
+    off = f"4 positives are off by {gaps[0]:.3g} on average, its 4 negatives by {gaps[1]:.3g} (m)"
+    assert off in text
     assert f"Loss of the positives {losses[0]:.3f}, of the negatives {losses[1]:.3f}." in text
 
 
-def test_mining_stays_within_what_makes_sense(mining):
-    assert max(mining.sliders["k"]) == M
-    assert "Loss of the positives" in mining.picture(boundary=0.1, margin=2.0)[1]  # margin up to the boundary
+def test_mining_draws_the_plane_of_principal_components_and_stays_within_what_makes_sense():
+    figure = Figure()
+    MINING.draw(figure, **MINING.start)
+    everybody = np.concatenate(CODES)
+    centred = everybody - everybody.mean(axis=0)
+    expected = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
+    unlabeled = figure.axes[1].collections[0].get_offsets()
+    np.testing.assert_allclose(np.abs(unlabeled), np.abs(expected[N:]))  # a direction has no sign
+    assert max(MINING.controls["k"]) == M
+    beyond, within = (MINING.picture(boundary=0.1, margin=margin)[1] for margin in (2.0, 0.1))
+    assert beyond == within
 
 
-def test_epochs(epochs):
-    moments = epochs.sliders["moment"]
+def test_epochs():
+    moments = EPOCHS.controls["moment"]
     assert moments == ["start", "epoch 1, step 1", "epoch 1, step 2", "epoch 2, step 1", "epoch 2, step 2"]
-    assert epochs.picture()[1].startswith(
-        "Epoch 2, step 2: the test MAE is 1.5 (m). Before this step it was 2."
-    )
-    assert epochs.picture(moment="start")[1] == "Start: the test MAE is 5 (m)."
+    last = "Epoch 2, step 2: the test MAE is 1.5 (m). Before this step it was 2."
+    assert EPOCHS.picture()[1] == last
+    assert EPOCHS.picture(moment="start")[1] == "Start: the test MAE is 5 (m)."
 
 
-def test_trials_have_the_verdicts_of_the_benchmark(trials):
-    assert trials.sliders["N"] == [10, 20, 50]  # at 100 not all methods have run
-    assert trials.start == {"dataset": "boston", "method": "DML-S2R", "N": 10}  # there is no N = 3
-    _, text = trials.picture(dataset="superconductivity", N=20, method="ridge")
+def test_trials_have_the_verdicts_of_the_benchmark_and_their_marks():
+    assert TRIALS.controls["N"] == [10, 20, 50]  # at 100 not all methods have run
+    assert TRIALS.start == {"dataset": "boston", "method": "DML-S2R", "N": 10}  # there is no N = 3
+    figure, cell = Figure(), ("superconductivity", 20)
+    text = TRIALS.draw(figure, dataset=cell[0], N=cell[1], method="ridge")
     shipped = shipped_trials()
-    verdicts = [
-        judge_benchmark(shipped, "ridge", name).loc[("superconductivity", 20), "verdict"]
-        for name in explorers.REFERENCES
-        if name != "ridge"
-    ]
+    others = [name for name in explorers.REFERENCES if name != "ridge"]
+    rows = {name: judge_benchmark(shipped, "ridge", name).loc[cell] for name in others}
+    verdicts = [row["verdict"] for row in rows.values()]
     better, worse = sum(verdict.startswith("helped") for verdict in verdicts), verdicts.count("hurt")
-    part = shipped.query("dataset == 'superconductivity' and n_labeled == 20")
-    mae = part[part["method"] == "ridge"]["mae"].mean()
+    mae = shipped.query("dataset == @cell[0] and n_labeled == @cell[1] and method == 'ridge'")["mae"].mean()
     assert f"mean MAE of {mae:.3g} (u): shown better than {better}, worse than {worse} of 7 others" in text
 
-
-def test_marks_of_the_explorer_are_those_of_the_verdicts(trials):
-    figure = Figure()
-    trials.draw(figure, dataset="superconductivity", method="DML-S2R", N=10)
     (ax,) = figure.axes
     names = [label.get_text() for label in ax.get_yticklabels()]
     drawn = {}
     for line in ax.lines:
         for x, place in line.get_xydata() if line.get_label() in VERDICT_LOOKS else ():
             drawn[names[int(place)]] = (line.get_label(), line.get_marker(), line.get_color(), x)
-    for name in explorers.REFERENCES:
-        row = judge_benchmark(shipped_trials(), "DML-S2R", name).loc[("superconductivity", 10)]
+    for name, row in rows.items():
         color, marker = VERDICT_LOOKS[row["verdict"]]
         assert drawn[name] == (row["verdict"], marker, color, pytest.approx(row["mean_difference"]))
 
 
-@pytest.mark.parametrize("temperature", [0.0, 3.0, 50.0, -0.5])
-def test_weights_and_projections_by_hand(temperature, mining):
-    """The figure's losses and planes, without the libraries that compute them."""
-    distances = [np.array([0.2, 0.9, 1.4]), np.array([0.1, 1.0, 1.5])]
-    losses = explorers._draw_costs(Figure().subplots(), distances, 1.2, 0.4, temperature)
-    for part, sign, limit, loss in zip(distances, (1, -1), (0.8, 1.2), losses, strict=True):
-        weights = np.exp(temperature * sign * part)
-        costs = np.maximum(sign * (part - limit), 0)
-        assert loss == pytest.approx((weights * costs).sum() / weights.sum())
+def test_choices_say_what_the_covariance_says():
+    left = VARIANCES["random"].mean(axis=1)
+    texts = [CHOICES.picture(labels=labels, choice="random")[1] for labels in range(5)]
+    for labels, text in enumerate(texts):
+        assert f"{labels} labels: {left[labels]:.3f} of the variance" in text
+    for labels, text in enumerate(texts[:-1]):
+        assert f"The next label takes {left[labels] - left[labels + 1]:.3f} away" in text
+    assert "next" not in texts[-1]
 
+
+def test_marks_of_choices():
     figure = Figure()
-    mining.draw(figure, **mining.start)
-    everybody = np.concatenate(CODES)
-    centred = everybody - everybody.mean(axis=0)
-    expected = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
-    unlabeled = figure.axes[1].collections[0].get_offsets()
-    np.testing.assert_allclose(np.abs(unlabeled), np.abs(expected[N:]))  # a direction has no sign
+    CHOICES.draw(figure, choice="random", labels=2)
+    space = figure.axes[0]
+    assert [text.get_text() for text in space.texts] == ["1", "2"]
+    np.testing.assert_array_equal([text.xy for text in space.texts], POINTS[[11, 10]])
+    np.testing.assert_array_equal(space.collections[-1].get_offsets(), [POINTS[9]])  # the star
+    np.testing.assert_array_equal(space.collections[0].get_array(), VARIANCES["random"][2])
 
 
-def test_nothing_to_play_with_where_nobody_is(pairs, monkeypatch, capsys):
+def test_nothing_to_play_with_where_nobody_is(monkeypatch, capsys):
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
-    pairs.show()
-    assert capsys.readouterr().out == f"{explorers.INSTEAD}\n"
+    PAIRS.show()
+    assert capsys.readouterr().out == f"{controls.INSTEAD}\n"
+    monkeypatch.setitem(controls.sys.modules, "google.colab", object())
+    assert controls._has_reader()
 
 
-def test_controls_in_a_live_notebook(trials, monkeypatch):
+def test_controls_in_a_live_notebook(monkeypatch):
     pytest.importorskip("anywidget")
     monkeypatch.setenv("JPY_SESSION_NAME", "/some/notebook.ipynb")
     shown = []
-    monkeypatch.setattr(explorers, "display", shown.append)
-    monkeypatch.setattr(explorers.gc, "freeze", lambda: None)
-    trials.show()
+    monkeypatch.setattr(controls, "display", shown.append)
+    monkeypatch.setattr(controls.gc, "freeze", lambda: None)
+    TRIALS.show()
     (form,) = shown
-    assert [(made["name"], made["kind"]) for made in form.controls] == [
-        ("dataset", "menu"), ("method", "menu"), ("N", "slider"),
-    ]  # fmt: skip
+    kinds = [(made["name"], made["menu"]) for made in form.controls]
+    assert kinds == [("dataset", True), ("method", True), ("N", False)]
     methods, sizes = (made["values"] for made in form.controls[1:])
-    assert (methods, sizes) == (trials.menus["method"], ["10", "20", "50"])
+    assert (methods, sizes) == (TRIALS.controls["method"], ["10", "20", "50"])
     before = form.picture
     assert before.startswith("data:image/png;base64,")
-    assert form.sentence == trials.picture()[1]
+    assert form.sentence == TRIALS.picture()[1]
     form.places = {**form.places, "N": 2}
     assert form.picture != before
-    assert form.sentence == trials.picture(N=50)[1]
+    assert form.sentence == TRIALS.picture(N=50)[1]
     form.places = {**form.places, "method": methods.index("COREG")}
-    assert form.sentence == trials.picture(N=50, method="COREG")[1]
-
-
-def test_colab_is_a_live_notebook(monkeypatch):
-    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
-    monkeypatch.setitem(explorers.sys.modules, "google.colab", object())
-    assert explorers._has_reader()
+    assert form.sentence == TRIALS.picture(N=50, method="COREG")[1]
