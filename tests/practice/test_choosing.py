@@ -166,6 +166,7 @@ def test_frames_with_gaps_and_categories():
         choose_rows(numbers.to_numpy(), 10, [1], numbers.iloc[:20].to_numpy()),
     )
     assert_array_equal(posterior_sd(frame, [1, 2]), posterior_sd(numbers.to_numpy(), [1, 2]))
+    assert_allclose(posterior_sd(frame, [], at=[3]), np.sqrt(1 + NOISE))
 
 
 def test_rows_without_any_value_are_never_chosen():
