@@ -142,6 +142,14 @@ def test_code_losses_see_labels_or_all_rows():
     assert_close(both[1], naive_log_ratio(batch.codes, batch.targets), rtol=1e-10, atol=0)
 
 
+def test_log_ratio_is_blind_to_the_scale_of_codes():
+    targets = torch.tensor([0.0, 100.0, 300.0], dtype=torch.float64)
+    assert log_ratio_loss(7 * targets[:, None], targets) < 1e-10
+    # One distance twice as large as it should be: log 4 off for one of two rows, seen from two of three.
+    codes = torch.tensor([[0.0, 0.0], [100.0, 0.0], [0.0, 300.0]], dtype=torch.float64)
+    assert log_ratio_loss(codes, targets) == pytest.approx((np.log(10e4 / 4e4) ** 2) / 2 * 2 / 3, rel=1e-4)
+
+
 def test_barycentric_weights_by_hand():
     """Between two neighbours at 0 and 4, the row at 1: weights 3/4 and 1/4, but for the ridge."""
     x, neighbors = torch.tensor([[1.0]]), torch.tensor([[[0.0], [4.0]]])
