@@ -29,7 +29,6 @@ AS_PUBLISHED = "air_quality_as_published"  # with -200 for a missing value, as i
 N_LABELED = (10, 20, 50)
 REPORT_SEEDS = range(100, 120)  # no choice was based on them
 TIME = "%Y-%m-%dT%H:%M:%SZ"
-TIME_PATTERN = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 PACKAGES = ("dmls2r-lite", "numpy", "scikit-learn", "torch")
 RESULTS = Path(__file__).parent / "results"  # what comes with the package
 
@@ -242,27 +241,26 @@ class Study:
         for n in n_labeled or ():
             check_rules({"n_labeled": n}, at_least={"n_labeled": self.min_labeled})
         check_rules({"n_jobs": n_jobs})
-        cells: dict[tuple[Any, ...], Callable[[Sequence[int]], Rows]] = {}
+        done = set(self._read(output)[list(self.key)].itertuples(index=False, name=None))
+        calls: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         for data in map(load_benchmark_dataset, datasets or self.datasets):
             for name in methods or known:
                 for n in n_labeled or self.sizes(data.name, name):
                     check_split_sizes(data, n, data.n_unlabeled)
                     for kind in self.kinds(data.name, name):
-                        call = partial(self.measure, data, name, known[name], *kind, n)
-                        cells[(data.name, name, *kind, n)] = call
-        done = set(self._read(output)[list(self.key)].itertuples(index=False, name=None))
-        calls = []
-        # The longest first, so that no process waits for another at the end.
-        for cell, measure in sorted(cells.items(), key=lambda item: item[0][-1], reverse=True):
-            if left := [seed for seed in dict.fromkeys(seeds) if (*cell, seed) not in done]:
-                calls.append((dict(zip(self.key, cell, strict=False)), measure, left))
-        yield (n_left := sum(len(left) for *_, left in calls))
+                        cell = (data.name, name, *kind, n)
+                        measure = partial(self.measure, data, name, known[name], *kind, n)
+                        if left := [seed for seed in dict.fromkeys(seeds) if (*cell, seed) not in done]:
+                            calls[cell] = dict(zip(self.key, cell, strict=False)), measure, left
+        yield (n_left := sum(len(left) for *_, left in calls.values()))
         parts = output / self.name
         parts.mkdir(parents=True, exist_ok=True)  # what cannot be written is found before anything runs
         versions = "; ".join(f"{package} {metadata.version(package)}" for package in PACKAGES)
         # In a larger batch finished cells would wait for the others, and be lost with them.
         ended = Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")(
-            delayed(ending_with)(os.getpid(), _run_cell, *call) for call in calls
+            delayed(ending_with)(os.getpid(), _run_cell, *calls[cell])
+            # The longest first, so that no process waits for another at the end.
+            for cell in sorted(calls, key=lambda cell: cell[-1], reverse=True)
         )
         for name, rows in ended:
             about = {"versions": versions, "finished": datetime.now(UTC).strftime(TIME)}
@@ -295,7 +293,7 @@ class Study:
             if list(part) != self.columns:
                 wanted, found = ", ".join(self.columns), ", ".join(map(str, part))
                 raise ValueError(f"{path} must have the columns {wanted}, got {found}")
-            parts.append(part[part["finished"].str.fullmatch(TIME_PATTERN, na=False)])
+            parts.append(part[pd.to_datetime(part["finished"], format=TIME, errors="coerce").notna()])
         trials = pd.concat(parts or [pd.DataFrame(columns=self.columns)])
         trials = trials.drop_duplicates(list(self.key), ignore_index=True)
         numbers = [*self.key[-2:], *self.measured]

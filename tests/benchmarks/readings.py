@@ -22,7 +22,7 @@ from dmls2r_lite.data import Dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.rivals.placebos import null_loss
 from dmls2r_lite.study.comparing import compare
-from dmls2r_lite.study.trials import load_benchmark_dataset, run_trial
+from dmls2r_lite.study.trials import load_benchmark_dataset, run_seeds
 
 RAW = {"target_scaling": "none", "embedding": "raw"}
 READINGS: dict[str, dict] = {
@@ -45,29 +45,20 @@ READINGS: dict[str, dict] = {
 }
 
 
-class Kept(DMLS2RRegressor):
-    """`run_trial` fits this model itself and not a copy, so that its last predictions stay here."""
-
-    def __sklearn_clone__(self) -> "Kept":
-        return self
-
-    def predict(self, X: pd.DataFrame) -> np.ndarray:
-        self.predicted_ = super().predict(X)
-        return self.predicted_
+def predictions(model: DMLS2RRegressor, X: object, y: object, X_test: object, y_test: object) -> dict:
+    return {"predicted": model.predict(X_test)}
 
 
 def run(dataset: Dataset, n_labeled: int, seed: int, changes: dict) -> list[dict]:
     """The trials of one reading on one split: three arms, with how far step 2 moves predictions."""
-    arms = {
-        "step_1": Kept(**{**changes, "schedule": "pairwise_only"}),
-        "both": Kept(**changes),
-        "placebo": Kept(**{**changes, "metric_loss": null_loss}),
-    }
-    trials = [
-        run_trial(dataset, name, arm, n_labeled, dataset.n_unlabeled, seed) for name, arm in arms.items()
-    ]
-    moved = np.abs(arms["both"].predicted_ - arms["placebo"].predicted_).mean()
-    return [{**trial, "acts": moved / trials[0]["mae"]} for trial in trials]
+    arms = {"step_1": {"schedule": "pairwise_only"}, "both": {}, "placebo": {"metric_loss": null_loss}}
+    trials, m = {}, dataset.n_unlabeled
+    for name, arm in arms.items():
+        model = DMLS2RRegressor(**{**changes, **arm})
+        (trials[name],) = run_seeds(dataset, name, model, n_labeled, m, [seed], also=predictions)
+    predicted = {name: trial.pop("predicted") for name, trial in trials.items()}
+    acts = np.abs(predicted["both"] - predicted["placebo"]).mean() / trials["step_1"]["mae"]
+    return [{**trial, "acts": acts} for trial in trials.values()]
 
 
 def summarize(trials: pd.DataFrame) -> pd.DataFrame:

@@ -2,7 +2,6 @@
 
 import itertools
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,14 +11,12 @@ from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.practice.folds import fit_with_seed
 from dmls2r_lite.study import benchmark
 from dmls2r_lite.study.benchmark import (
-    AS_PUBLISHED,
     BENCHMARK_DATASETS,
     TRIALS,
     all_methods,
     control_arms,
     read_trials,
     run_benchmark,
-    shipped_trials,
 )
 from dmls2r_lite.study.trials import run_trial, run_trials
 
@@ -79,24 +76,6 @@ def test_networks_of_a_cell_are_trained_side_by_side(monkeypatch):
     assert a == pytest.approx(b, rel=0.001)  # rounding grows while float32 weights move
 
 
-@pytest.mark.exhaustive
-@pytest.mark.slow
-def test_a_dask_cluster_gives_the_same(tmp_path):
-    distributed = pytest.importorskip("distributed")
-    options = (["toy"], ["median", "step 1", "COREG"], [5], range(3))
-    local = run(tmp_path / "local", *options)
-    with (
-        distributed.LocalCluster(
-            2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster),
-        joblib.parallel_config(backend="dask"),
-    ):
-        assert list(run_benchmark(tmp_path / "dask", *options, n_jobs=-1)) == [9, 6, 3, 0]
-    found = read_trials(tmp_path / "dask").sort_values(KEY, ignore_index=True)
-    pd.testing.assert_frame_equal(found[ERRORS], local[ERRORS])
-
-
 def test_slow_method_is_measured_on_fewer_rows(tmp_path, monkeypatch):
     monkeypatch.setitem(benchmark.MAX_TEST_ROWS, "median", 50)
     trials = run(tmp_path, ["toy"], ["median", "3-NN"], [5], [0])
@@ -111,21 +90,3 @@ def test_null_placebo_with_an_adam_of_its_own_is_step_1():
     alone = all_methods()["step 1"].set_params(n_epochs=3)
     a, b = (fit_with_seed(m, toy.X_train, toy.y_train, 0).predict(toy.X_test) for m in (nothing, alone))
     np.testing.assert_array_equal(a, b)
-
-
-def some(names, often):
-    """All names, of which those that are not asked for often are left to `make test-all`."""
-    return [pytest.param(name, marks=() if name in often else pytest.mark.exhaustive) for name in names]
-
-
-@pytest.mark.parametrize("dataset", some(BENCHMARK_DATASETS, ("boston", "superconductivity", AS_PUBLISHED)))
-@pytest.mark.parametrize(
-    "method", some(all_methods(), ("DML-S2R", "COREG", "placebo swapped", "extra trees"))
-)
-def test_shipped_trials_can_be_computed_anew(dataset, method, tmp_path, request):
-    if dataset != "boston":
-        request.getfixturevalue("uci_folder")
-    trials = run(tmp_path, [dataset], [method], [10], [103])
-    shipped = shipped_trials().merge(trials[KEY], on=KEY)
-    # The same to rounding on the machine that made them; elsewhere networks end up a little off.
-    assert trials["mae"].item() == pytest.approx(shipped["mae"].item(), rel=0.05)

@@ -232,7 +232,6 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["benchmark", "--methods", "nix"], "methods must be among 'DML-S2R'"),
             (["benchmark", "--n-labeled", "2"], "--n-labeled"),
             (["benchmark", "--datasets", "boston", "--n-labeled", "400"], "must be below 506"),
             (["benchmark", "--jobs", "0"], "--jobs must be an integer of 1 or more, or -1, got 0"),
