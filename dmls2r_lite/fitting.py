@@ -137,17 +137,14 @@ def _begin(model: Any, X: np.ndarray, y: np.ndarray, opened: ExitStack) -> list[
 def _make_network(model: Any, x: Tensor) -> SiameseNetwork:
     """Build the network for samples like the two in `x`."""
     before_relu = model.metric_space == "before_relu" and model.encoder is None
-    if model.encoder is None:
-        encoder: nn.Module = make_encoder(x.shape[1], model.hidden_sizes, final_relu=not before_relu)
-    else:
-        encoder = copy.deepcopy(model.encoder)
+    encoder, head = copy.deepcopy(model.encoder), copy.deepcopy(model.head)
+    if encoder is None:
+        encoder = make_encoder(x.shape[1], model.hidden_sizes, final_relu=not before_relu)
     if _mines(model) and not any(weight.requires_grad for weight in encoder.parameters()):
         raise ParameterError(f"encoder must have weights to train in step 2, got {encoder!r}")
     z, target_shape = probe_encoder(encoder.float(), x.cpu()), model._y_labeled.shape[1:]
-    if model.head is None:
-        head: nn.Module = LinearPairHead(z.shape[-1], nn.ReLU() if before_relu else None, *target_shape)
-    else:
-        head = copy.deepcopy(model.head)
+    if head is None:
+        head = LinearPairHead(z.shape[-1], nn.ReLU() if before_relu else None, *target_shape)
     probe_head(head.float(), z, target_shape)
     return SiameseNetwork(encoder, head)
 

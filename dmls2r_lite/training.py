@@ -18,12 +18,11 @@ from torch import Tensor, nn
 
 from .foundation.descent import Epoch, Hook, check_weights, draw_batches, make_adam, run_epochs
 from .foundation.scores import MiningMode, check_mined, pairs_from_numbers, pairwise_similarity_loss_all_pairs
-from .foundation.side_by_side import SideBySide, separate, take
+from .foundation.side_by_side import Batches, SideBySide, separate, take
 from .losses import MetricBatch, MetricLoss, RankedListLoss, pairwise_similarity_loss
 from .miner import Miner, mine
 from .model import SiameseNetwork
 
-Batches = Iterable[tuple[Tensor, ...]]  # what `Step.loss` is given in each gradient step of an epoch
 Schedule = Callable[[int], Iterable[str]]  # the names of the epochs in order
 
 
@@ -270,12 +269,9 @@ def train_side_by_side(
     own = adam if optimizer_state == "shared" else make_adam(encoders, learning_rate)
 
     def losses(step: Step) -> Iterator[Tensor]:
-        def loss(r: int | None, network: SiameseNetwork, *batch: Tensor) -> Tensor:
-            return step.loss(network, together if r is None else data[r], *batch)
-
         batches = _batches(step, team, data, together, orders)
         team.train()
-        yield from team.losses(loss, batches)
+        yield from team.losses(step.loss, batches, data, together)
         team.train(False)
 
     def epochs() -> Iterator[Epoch]:

@@ -396,19 +396,12 @@ COUNT = "an integer of 1 or more"
         *[("learning_rate", value, "a finite number above 0") for value in (0, float("inf"), "0.1", None)],
         *[("margin", value, "from 0 to boundary, 1.2") for value in (-0.1, 1.3, float("nan"))],
         ("temperature", float("nan"), "a finite number"),
-        *[
-            ("hidden_sizes", value, "one or more integers of 1 or more")
-            for value in ((), 100, (10.5,), "100")
-        ],
+        *[("hidden_sizes", value, "one or more integers of 1 or more") for value in ((), 100, (0.5,), "9")],
         ("encoder", nn.Linear, "a torch.nn.Module or None"),
         ("callback", 3, "callable or None"),
-        ("metric_space", "relu", "'after_relu', 'before_relu'"),
         ("target_scaling", None, "'minmax', 'standard', 'none'"),
         ("schedule", "alternating", "'alternate', 'alternate_pairwise_last', 'pairwise_only'"),
-        ("optimizer_state", "both", "'shared', 'separate'"),
         ("miner", "squared", "'absolute', 'signed'"),
-        ("embedding", "norm", "'unit', 'raw'"),
-        ("weighting", "equal", "'ranked_list', 'literal'"),
         ("early_stopping", "yes", "None, 'held_out', 'cross_validation', 'leave_one_out'"),
         ("warm_start", "yes", "False, True"),
         ("device", "nonsense", "'auto' or one that PyTorch can use"),

@@ -53,15 +53,9 @@ def at_import(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def imports(source: str, package: str, every: bool) -> set[str]:
-    """The modules that a source imports, and from ours also what may be a name in one.
+    """The modules that a source in a package imports, and from ours also what may be a name in one.
 
-    Parameters
-    ----------
-    source : str
-    package : str
-        That the source is in.
-    every : bool
-        Also what is imported inside functions or for type checkers.
+    With `every` also what is imported inside functions or for type checkers.
     """
     tree = ast.parse(source)
     found = set()
@@ -127,9 +121,7 @@ def needs_torch(module: str) -> bool:
 def test_torch_is_only_imported_where_it_is_needed():
     assert [m for m in MODULES if group(m) in FREE_OF_TORCH and needs_torch(m)] == []
     assert [m for m in MODULES if group(m) == "data" and "torch" in imports_of(m, every=True)] == []
-    assert needs_torch(
-        "dmls2r_lite.rivals.plain"
-    )  # through its twins of step 1: so the functions above can see
+    assert needs_torch("dmls2r_lite.rivals.plain")  # through its twins of step 1: so the functions can see
 
 
 def python(code: str) -> str:

@@ -55,8 +55,7 @@ def check_weights(network: nn.Module, learning_rate: float) -> None:
     """Raise ValueError if the last gradient step, after which no loss is computed, went to infinity."""
     if not all(weight.isfinite().all() for weight in network.parameters()):
         raise ValueError(
-            "training diverged: there are weights that are not finite; "
-            f"try a learning_rate below {learning_rate}"
+            f"training diverged: weights are not finite; try a learning_rate below {learning_rate}"
         )
 
 

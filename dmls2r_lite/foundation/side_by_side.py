@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from .scores import check_loss
 
+Batches = Iterable[tuple[Tensor, ...]]  # what a loss is given in each gradient step of an epoch
 ELEMENTWISE = (nn.Identity, nn.ReLU, nn.LeakyReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Softplus, nn.Tanh)
 
 
@@ -131,18 +132,18 @@ class SideBySide:
             module.train(mode)
 
     def losses(
-        self, loss: Callable[..., Tensor], epochs: Sequence[Iterable[tuple[Tensor, ...]]]
+        self, loss: Callable[..., Tensor], epochs: Sequence[Batches], data: Sequence[Any], together: Any
     ) -> Iterator[Tensor]:
-        """The losses of gradient steps, each of shape (R,), from the batches of each module.
+        """The losses of gradient steps, each of shape (R,), from the data and the batches of each module.
 
-        `loss` is given a number, that module and its batch; or None, the stack and stacked batches.
+        `loss` is given a module, its data and its batch; or the stack, all data together and stacked batches.
         """
         for batches in zip(*epochs, strict=True):
             if self.stack is not None:
-                yield loss(None, self.stack, *map(torch.stack, zip(*batches, strict=True)))
+                yield loss(self.stack, together, *map(torch.stack, zip(*batches, strict=True)))
             else:
-                everyone = range(len(batches)), self.modules, batches
-                yield self.in_turn(lambda r, module, batch: loss(r, module, *batch), *everyone)
+                everyone = self.modules, data, batches
+                yield self.in_turn(lambda module, own, batch: loss(module, own, *batch), *everyone)
 
     def in_turn(self, loss: Callable[..., Tensor], *given: Sequence[Any]) -> Tensor:
         """A loss of each module alone, together of shape (R,), from what is given for each."""
