@@ -34,10 +34,31 @@ def fit_side_by_side(
 ) -> list[Any]:
     """Fit several models at once, in a fraction of the time: for example one for each seed of a study.
 
-    Models, of `DMLS2RRegressor`, have the same parameters, except `random_state`. There is a training set
-    (X, y) for each, all with the same number of labels, and perhaps samples to measure each on. The models
-    are returned; each is what `fit` alone would have made of it, to rounding.
+    Parameters
+    ----------
+    models : sequence of DMLS2RRegressor
+        With the same parameters, except `random_state`.
+    training_sets : sequence of (X, y)
+        One for each model, see `DMLS2RRegressor.fit`; all with the same number of labels.
+    validation : sequence of (X, y) or None, optional
+        Samples to measure each model on after every epoch.
+
+    Returns
+    -------
+    list of DMLS2RRegressor
+        The models. Each is what `fit` alone would have made of it, to rounding.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `fit`, or if parameters or numbers of labels differ.
     """
+    for model in models:
+        for name, value in models[0].get_params(deep=False).items():
+            other = getattr(model, name)
+            is_plain = isinstance(value, str | int | float | tuple | None)  # what is copied is another object
+            if is_plain and name != "random_state" and other != value:
+                raise ParameterError(f"{name} must be the same in all models, got {value!r} and {other!r}")
     validation = validation or [None] * len(models)
     if len(models) > 1 and models[0].early_stopping is not None:  # each trains for as long as it chooses
         everyone = zip(models, training_sets, validation, strict=True)

@@ -19,6 +19,7 @@ import dmls2r_lite.estimators
 from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.fitting import fit_side_by_side
+from dmls2r_lite.foundation.parameters import ParameterError
 from dmls2r_lite.losses import RankedListLoss
 from dmls2r_lite.model import LinearPairHead, make_encoder
 from dmls2r_lite.rivals.placebos import mine_swapped, null_loss
@@ -240,6 +241,11 @@ class TestSeveralNetworks:
 
 
 class TestSideBySide:
+    def test_parameters_must_be_the_same(self, split):
+        models = [small(random_state=0), small(random_state=1, k=3)]
+        with pytest.raises(ParameterError, match="k must be the same in all models, got 5 and 3"):
+            fit_side_by_side(models, [(split.X_train, split.y_train)] * 2)
+
     @pytest.mark.parametrize(
         "parameters",
         [

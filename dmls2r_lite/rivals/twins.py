@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -98,14 +98,15 @@ def _fit_all(
     side = SideBySide(networks, states)
     side.train()
     of_one, rate = models[0]._loss, models[0].learning_rate
-    of_all = side.each(of_one, can_map=True)
 
-    def loss(r: int | None, network: nn.Module, *batch: Tensor) -> Tensor:
-        return (of_all if r is None else of_one)(*map(network, batch[:-1]), batch[-1])
+    def loss(network: nn.Module, of_outputs: Callable[..., Tensor], *batch: Tensor) -> Tensor:
+        return of_outputs(*map(network, batch[:-1]), batch[-1])
 
     adam = make_adam(side.trained, rate)
     with side.generators.of(0):  # one alone draws as outside
-        losses = descend(side.losses(loss, batches), adam)
+        losses = descend(
+            side.losses(loss, batches, [of_one] * len(models), side.each(of_one, can_map=True)), adam
+        )
     separate(networks)
     for model, (X, y), own, network in zip(models, training_sets, losses.T, networks, strict=True):
         check_weights(network, rate)
