@@ -152,7 +152,7 @@ def _zipped(content: bytes) -> bytes:
 
 def are_equal(read_as: pd.Series, meant: list) -> bool:
     """Whether what was read is what was meant; numbers of texts may be numbers if nothing is lost."""
-    if any((value is None) != bool(gap) for value, gap in zip(meant, read_as.isna(), strict=True)):
+    if [value is None for value in meant] != read_as.isna().tolist():
         return False
     known = [value for value in meant if value is not None]
     got = read_as.dropna().tolist()

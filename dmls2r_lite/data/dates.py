@@ -60,12 +60,14 @@ def parse_dates(texts: pd.Series, formats: Sequence[str]) -> pd.Series | None:
     return None
 
 
-def read_dates(texts: pd.Series) -> dict[str, pd.Series]:
+def read_dates(texts: pd.Series, said: str = "") -> dict[str, pd.Series]:
     """What dates may mean, by the order of their parts: two readings where day and month may change places.
 
     Parameters
     ----------
     texts : pandas.Series of shape (n_dates,)
+    said : str, default=""
+        "day first" or "month first", if it is known.
 
     Returns
     -------
@@ -81,10 +83,12 @@ def read_dates(texts: pd.Series) -> dict[str, pd.Series]:
         {"year first": ["ISO8601"], "month by name": NAMED_MONTH},
         {"day first": DAY_FIRST, "month first": MONTH_FIRST},
     ):
-        found = {order: parse_dates(texts, formats) for order, formats in orders.items()}
+        wanted = {said} & orders.keys() or orders
+        found = {order: parse_dates(texts, orders[order]) for order in orders if order in wanted}
         if known := {order: dates for order, dates in found.items() if dates is not None}:
             return known
-    raise ValueError("must hold dates in one order, with years of four digits")
+    how = f"with the {said}, as column_types says, and" if said else "in one order, with"
+    raise ValueError(f"must hold dates {how} years of four digits")
 
 
 def read_times(texts: pd.Series) -> tuple[pd.Series, str, bool]:

@@ -43,6 +43,10 @@ class Reading(Source):
     table: pd.DataFrame
     columns: pd.DataFrame
 
+    def lines_of(self, rows: pd.Index) -> np.ndarray:
+        """The line of each of some rows, which are named by the index of `table`."""
+        return np.array(self.lines)[rows]
+
 
 def read(
     path: str | Path,

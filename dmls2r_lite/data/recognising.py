@@ -160,17 +160,12 @@ class Column:
         texts, first = pd.Series(self.texts, self.texts), ", ".join(map(repr, self.texts[:3]))
         try:
             if self.kind == "date":
-                self.readings = read_dates(texts)
+                self.readings = read_dates(texts, self.said if self.said in ORDERS else "")
             else:
                 times, self.rule, self.guessed = read_times(texts)
                 self.spread(times)
         except ValueError as error:
             self._refuse(f"{error}, got {first}")
-        if self.said in ORDERS:
-            orders = self.readings.keys() & {self.said, "year first", "month by name"}
-            self.readings = {order: self.readings[order] for order in orders}
-            if not orders:
-                self._refuse(f"must hold dates with the {self.said}, as column_types says, got {first}")
 
     def _find_numbers(self) -> None:
         """Numbers, or codes that are written like them."""
