@@ -267,7 +267,9 @@ class TestWarmStart:
         raise RuntimeError("from the callback")
 
     @pytest.mark.parametrize(
-        "change", [{"k": 1000}, {"callback": fail}, {"learning_rate": 1e30}, {"n_epochs": 0}, {}], ids=repr
+        "change",
+        [{"k": 1000}, {"callback": fail}, {"learning_rate": 1e30}, {"n_epochs": 0}, {}],
+        ids=", ".join,
     )
     @pytest.mark.parametrize("warm_start", [False, True])
     def test_after_a_failure(self, change, warm_start):

@@ -75,7 +75,7 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=str)
+@pytest.mark.parametrize("change", CHANGES, ids=", ".join)
 def test_every_parameter_changes_the_model(change, split):
     models = [small(**{"n_epochs": 4, "learning_rate": 0.02} | more) for more in ({}, change)]
     first, second = (model.fit(split.X_train, split.y_train).predict(split.X_test) for model in models)
