@@ -78,15 +78,21 @@ def start(notebooks, *arguments, before=""):
 
 
 def without_kernels(patch, before=lambda client: None):
-    """Let notebooks come out at once, as they went in, after `before` was called."""
+    """Let notebooks come out at once, with the outputs that are in their files, after `before` was called."""
 
     @contextlib.contextmanager
     def setup_kernel(client, **_):
         before(client)
         yield
 
+    def execute_cell(client, cell, *_, **__):
+        about = client.resources["metadata"]
+        in_file = nbformat.read(f"{about['path']}/{about['name']}.ipynb", as_version=4).cells
+        if known := [one.outputs for one in in_file if one.id == cell.id and one.cell_type == "code"]:
+            (cell.outputs,) = known
+
     patch.setattr("nbclient.NotebookClient.setup_kernel", setup_kernel)
-    patch.setattr("nbclient.NotebookClient.execute_cell", lambda *_, **__: None)
+    patch.setattr("nbclient.NotebookClient.execute_cell", execute_cell)
 
 
 def read_record(folder):

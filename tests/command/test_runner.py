@@ -139,7 +139,8 @@ def test_index_page(finished, executed, tmp_path):
 @pytest.mark.slow
 def test_what_fails_is_kept_and_the_others_run(notebooks, output):
     """An error, and a kernel that dies; nothing else than what is said here reaches the terminal."""
-    write_notebook(notebooks / "00_a.ipynb", "raise KeyError('one\\ntwo')", "print('after')")
+    committed = with_results()  # of an earlier run: nothing of it may be taken for this one's
+    write_notebook(notebooks / "00_a.ipynb", "raise KeyError('one\\ntwo')", committed)
     write_notebook(notebooks / "01_b.ipynb", "import os", "os._exit(9)")
     write_notebook(notebooks / "02_c.ipynb", RESULTS, parameters=FILE_PARAMETERS)
     process = start(notebooks, "toy")
@@ -159,6 +160,7 @@ def test_what_fails_is_kept_and_the_others_run(notebooks, output):
     entry = read_record(output)["notebooks"]["00_a"]
     assert entry["cell"] == 3
     assert entry["error"].startswith("KeyError")
+    assert entry["results"] == {}
     index = BeautifulSoup((output.parent / "index.html").read_text(), "html.parser")
     assert [cell.text for cell in index.find_all(class_="failed")] == ["failed"] * 2
 
