@@ -26,7 +26,7 @@ define CHECK
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	JOBLIB_MULTIPROCESSING=0 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 \
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 \
 		--nbval-lax --nbval-current-env --nbval-cell-timeout=300
 endef
 

@@ -6,8 +6,10 @@ import copy
 import itertools
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import is_dataclass
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 import torch
@@ -53,11 +55,15 @@ def fit_side_by_side(
     TypeError, ValueError
         As in `fit`, or if parameters or numbers of labels differ.
     """
-    for model in models:
+    if not len(models) == len(training_sets) > 0:
+        n, m = len(models), len(training_sets)
+        raise ParameterError(f"models and training_sets must be as many, 1 or more, got {n} and {m}")
+    if len(set(map(id, models))) < len(models) or len(set(map(type, models))) > 1:
+        raise ParameterError(f"models must be different ones of one class, got {list(models)}")
+    for model in models[1:]:
         for name, value in models[0].get_params(deep=False).items():
-            other = getattr(model, name)
-            is_plain = isinstance(value, str | int | float | tuple | None)  # what is copied is another object
-            if is_plain and name != "random_state" and other != value:
+            is_own = name in ("random_state", "encoder", "head")
+            if not is_own and not _is_same(value, other := getattr(model, name)):
                 raise ParameterError(f"{name} must be the same in all models, got {value!r} and {other!r}")
     validation = validation or [None] * len(models)
     if len(models) > 1 and models[0].early_stopping is not None:  # each trains for as long as it chooses
@@ -78,6 +84,18 @@ def fit_side_by_side(
             ) from error
         raise
     return list(models)
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Whether two parameters are equal; callables that were copied are."""
+    if value is other or type(value) is not type(other):
+        return value is other
+    if isinstance(value, str | int | float | tuple | list) or is_dataclass(value):
+        return bool(value == other)
+    try:
+        return joblib.hash(value) == joblib.hash(other)
+    except Exception:  # what cannot be pickled cannot be compared
+        return False
 
 
 def _train(

@@ -16,6 +16,11 @@ torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"  # of kernels
 
 
+def pytest_collection_finish():
+    """Let kernels start no processes of their own; here joblib has looked at the environment before."""
+    os.environ["JOBLIB_MULTIPROCESSING"] = "0"
+
+
 @pytest.fixture(autouse=True)
 def seeded():
     """The same random modules and tensors in every run."""

@@ -241,10 +241,27 @@ class TestSeveralNetworks:
 
 
 class TestSideBySide:
-    def test_parameters_must_be_the_same(self, split):
-        models = [small(random_state=0), small(random_state=1, k=3)]
-        with pytest.raises(ParameterError, match="k must be the same in all models, got 5 and 3"):
+    @pytest.mark.parametrize(
+        ("name", "value", "other"),
+        [("k", 5, 3), ("learning_rate", np.float32(0.1), np.float32(0.2)), ("metric_loss", len, sum)],
+    )
+    def test_parameters_must_be_the_same(self, name, value, other, split):
+        models = [small(random_state=0, **{name: value}), small(random_state=1, **{name: other})]
+        with pytest.raises(ParameterError, match=f"{name} must be the same in all models, got "):
             fit_side_by_side(models, [(split.X_train, split.y_train)] * 2)
+
+    @pytest.mark.parametrize(
+        ("models", "n_sets", "message"),
+        [
+            ([], 0, "models and training_sets must be as many, 1 or more, got 0 and 0"),
+            ([small()], 2, "models and training_sets must be as many, 1 or more, got 1 and 2"),
+            ([small()] * 2, 2, "models must be different ones of one class"),
+        ],
+        ids=["none", "too few", "twice"],
+    )
+    def test_a_set_for_each_of_different_models(self, models, n_sets, message, split):
+        with pytest.raises(ParameterError, match=message):
+            fit_side_by_side(models, [(split.X_train, split.y_train)] * n_sets)
 
     @pytest.mark.parametrize(
         "parameters",

@@ -55,6 +55,8 @@ def _mark(text: str) -> str:
 
 
 def clear(folder: Path) -> None:
-    """Remove what a run that was killed has left half written."""
-    for unfinished in folder.glob(".unfinished-[0-9]*"):
-        unfinished.unlink()
+    """Remove what a run that was killed has left half written: of its own files, no others."""
+    ours = re.compile(r"\.unfinished-\d+-(index\.html|results\.json|\d\d_\w+(\.partial)?\.(ipynb|html))")
+    for unfinished in filter(Path.is_file, folder.glob(".unfinished-*")):
+        if ours.fullmatch(unfinished.name):
+            unfinished.unlink()

@@ -33,10 +33,12 @@ TEXT = Rule(
 )
 TEXTS = Rule(f"a dict of {TEXT.allowed}", lambda value: all(map(TEXT.fits, [*value, *value.values()])))
 _NUMBER = number("a finite number", lambda value: True).or_none()
+_ERROR = number("a finite number of 0 or more", lambda value: value >= 0).or_none()
 _RULES = {
     **dict.fromkeys(["data", "target", "unit", "verdict", "missing_values"], TEXT),
     **dict.fromkeys(["versions", "column_types"], TEXTS),
-    **dict.fromkeys(["expected_error", "error_margin", "lowest", "highest"], _NUMBER),
+    **dict.fromkeys(["expected_error", "error_margin"], _ERROR),
+    **dict.fromkeys(["lowest", "highest"], _NUMBER),
     "n_labeled": COUNT,
     "n_unlabeled": count(0),
     "coverage": SHARE.or_none(),

@@ -14,6 +14,7 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from ..foundation.checks import (
     SemiSupervisedRegressor,
@@ -24,7 +25,7 @@ from ..foundation.checks import (
     seeded_torch,
 )
 from ..foundation.descent import check_weights, descend, make_adam
-from ..foundation.parameters import check_rules
+from ..foundation.parameters import ParameterError, check_rules
 from ..foundation.probing import check_encoder_given, probe_encoder
 from ..foundation.rows import as_columns
 from ..foundation.scores import pairs_from_numbers
@@ -154,6 +155,9 @@ class MLPRegressor(BatchTrainedRegressor):
 
     def _begin(self, X: np.ndarray, y: np.ndarray, seed: int) -> Begun:
         check_encoder_given(self.encoder, X)
+        parts = [] if self.encoder is None else self.encoder.modules()
+        if self.batch_size == 1 and any(isinstance(part, _BatchNorm) for part in parts):
+            raise ParameterError("batch_size must be 2 or more for an encoder with BatchNorm, got 1")
         labeled = is_labeled(y)
         self.target_scaler_ = make_scaler("minmax").fit(as_columns(y[labeled]))
         self._target_shape = y.shape[1:]

@@ -118,7 +118,8 @@ def test_no_worker_outlives_its_parent(tmp_path):
     script, folder = tmp_path / "work.py", tmp_path / "pids"
     script.write_text(WORK)
     folder.mkdir()
-    parent = subprocess.Popen([sys.executable, script, folder], start_new_session=True)
+    environment = {name: value for name, value in os.environ.items() if name != "JOBLIB_MULTIPROCESSING"}
+    parent = subprocess.Popen([sys.executable, script, folder], start_new_session=True, env=environment)
     try:
         wait_for(lambda: len(list(folder.iterdir())) == 2, 60)
         workers = [int(path.name) for path in folder.iterdir()]

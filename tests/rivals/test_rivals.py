@@ -112,6 +112,10 @@ def test_without_unlabeled_samples_it_is_two_nearest_neighbours():
         (COREGRegressor(13), "n_neighbors must not exceed the number of labels, 12, got 13"),
         (MSSRRegressor(n_neighbors=13), "n_neighbors must not exceed the number of labels, 12, got 13"),
         (MSSRRegressor(pair_batch_size=None), "pair_batch_size must be an integer of 1 or more, got None"),
+        (
+            MLPRegressor(encoder=torch.nn.Sequential(torch.nn.BatchNorm1d(3)), batch_size=1),
+            "batch_size must be 2 or more for an encoder with BatchNorm, got 1",
+        ),
     ],
 )
 def test_errors(model, message):
