@@ -49,7 +49,8 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         Order of the steps: a name in `dmls2r_lite.training.SCHEDULES`, or a function that is given `n_epochs`
         and returns "pairwise", "metric" or "joint" in order.
     n_epochs : int, default=30
-        Epochs of each step (the paper's 30).
+        Epochs in all (the paper's 30): "alternate" and "sequential" divide them over both steps, where an odd
+        one is of step 1, "pairwise_only" gives them all to step 1, and each "joint" one is of both.
     learning_rate, optimizer_state
         See `dmls2r_lite.training.train_side_by_side`.
     pair_batch_size, anchor_batch_size, max_steps_per_epoch
@@ -63,7 +64,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
     device : str, default="auto"
         "auto" takes a CUDA device if there is one; else any name that PyTorch knows.
     early_stopping : {"held_out", "cross_validation", "leave_one_out"}, optional
-        Choose how many epochs to train, up to `n_epochs`: by the mean absolute error on a fifth of the
+        Choose after how many of these epochs to stop: by the mean absolute error on a fifth of the
         labels left out of a training of its own, on each fifth in turn, or on each label in turn (as many
         trainings as labels). Then all labels are trained with for so many epochs.
     warm_start : bool, default=False
@@ -80,13 +81,13 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
     networks_, network_ : list of SiameseNetwork, and the first of them
         In float64, so that a prediction does not depend on the rows beside it.
     history_ : pandas.DataFrame
-        A row per epoch and step, see `dmls2r_lite.training.train`; of several networks one after the other,
+        A row per epoch, see `dmls2r_lite.training.train`; of several networks one after the other,
         with their number as `network`.
     transduction_ : numpy.ndarray of shape (n_unlabeled,) or (n_unlabeled, n_targets)
         Estimates for the unlabeled rows of the training set, in their order.
     feature_scaler_, target_scaler_ : scikit-learn transformers
     n_labeled_, n_unlabeled_, n_epochs_, n_iter_ : int
-        Of rows; epochs of each step, as given or as early stopping chose, and those run before an interrupt.
+        Of rows; epochs in all, as the schedule gives or early stopping chose, and those before an interrupt.
     validation_ : pandas.Series
         With early stopping: mean absolute error on labels left out, by epoch.
 
@@ -213,4 +214,4 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         sizes = (self.anchor_batch_size, self.max_steps_per_epoch)
         metric = self.metric_step or MetricStep(self.k, self.miner, loss, self.embedding, *sizes)
         schedule = SCHEDULES[self.schedule] if isinstance(self.schedule, str) else self.schedule
-        return plan(schedule, self.n_epochs_, pairwise, metric)
+        return plan(schedule, self.n_epochs, pairwise, metric)

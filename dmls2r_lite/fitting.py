@@ -107,7 +107,7 @@ def _train(
     with ExitStack() as opened:
         parts = [_begin(model, X, y, opened) for model, (X, y) in zip(models, checked, strict=True)]
         networks, data, seeds, states = zip(*itertools.chain(*parts), strict=True)
-        steps, watched = first._steps(), zip(models, validation, strict=True)
+        steps, watched = first._steps()[: first.n_epochs_], zip(models, validation, strict=True)
         hooks = [_watch(model, *samples) for model, samples in watched if samples is not None]
         hooks += [] if first.callback is None else [first.callback]
         if first.progress:
@@ -158,7 +158,8 @@ def _begin(model: Any, X: np.ndarray, y: np.ndarray, opened: ExitStack) -> list[
     if start_from is None:
         model.feature_scaler_ = make_scaler(model.feature_scaling).fit(as_columns(X))
         model.target_scaler_ = make_scaler(model.target_scaling).fit(y_columns)
-    model.n_epochs_ = model.n_epochs if model.early_stopping is None else _choose_n_epochs(model, X, y)
+    is_given = model.early_stopping is None
+    model.n_epochs_ = len(model._steps()) if is_given else _choose_n_epochs(model, X, y)
     X_scaled = model._scale_features(X)
     y_scaled = model.target_scaler_.transform(y_columns).reshape(y[labeled].shape)
     model._x_labeled, model._y_labeled = model._tensor(X_scaled[labeled]), model._tensor(y_scaled)
@@ -220,8 +221,7 @@ def _choose_n_epochs(model: Any, X: np.ndarray, y: np.ndarray) -> int:
             models = [clone(model).set_params(**alone) for _ in part]
             fit_side_by_side(models, hidden, [(X[fold], y[fold]) for fold in part])
             for one, fold in zip(models, part, strict=True):
-                of_steps = one.history_.groupby(["epoch", "step"], sort=False)["validation_mae"].mean()
-                curves.append(of_steps.groupby("epoch").last() * len(fold))
+                curves.append(one.history_.groupby("epoch")["validation_mae"].mean() * len(fold))
     model.validation_ = pd.concat(curves, axis=1).sum(axis=1) / sum(map(len, folds))
     return int(model.validation_.idxmin())
 

@@ -172,17 +172,18 @@ class JointStep:
 
 
 def alternate(n_epochs: int) -> list[str]:
-    """The paper's schedule: one epoch of each step in turn, `n_epochs` of each."""
-    return ["pairwise", "metric"] * n_epochs
+    """The paper's schedule: an epoch of step 1, then one of step 2, and so on, `n_epochs` in all."""
+    return ["pairwise" if number % 2 == 0 else "metric" for number in range(n_epochs)]
 
 
-SCHEDULES: dict[str, Schedule] = {
+SCHEDULES: dict[str, Schedule] = {  # each gives `n_epochs` in all
     "alternate": alternate,
-    "alternate_pairwise_last": lambda n_epochs: alternate(n_epochs)[:-1],  # the head has the last word
     "pairwise_only": lambda n_epochs: ["pairwise"] * n_epochs,  # the paper's ablation
     "joint": lambda n_epochs: ["joint"] * n_epochs,  # which the paper argues against
-    "sequential": lambda n_epochs: ["pairwise"] * n_epochs + ["metric"] * n_epochs,
-    "sequential_metric_first": lambda n_epochs: ["metric"] * n_epochs + ["pairwise"] * n_epochs,
+    "sequential": lambda n_epochs: ["pairwise"] * (n_epochs - n_epochs // 2) + ["metric"] * (n_epochs // 2),
+    "sequential_metric_first": lambda n_epochs: (
+        ["metric"] * (n_epochs // 2) + ["pairwise"] * (n_epochs - n_epochs // 2)
+    ),
 }
 
 
@@ -210,14 +211,14 @@ def train(
     data : TrainingSet
         Without unlabeled samples epochs of step 2, and joint ones, are skipped.
     steps : iterable of Step
-        One for each epoch, for example ``[PairwiseStep(), MetricStep()] * 30``. See `plan`.
+        One for each epoch, for example ``[PairwiseStep(), MetricStep()] * 15``. See `plan`.
     seed, learning_rate, optimizer_state, hooks
         Of the order of pairs and of anchors; the others see `train_side_by_side`.
 
     Returns
     -------
     pandas.DataFrame
-        A row per epoch: `epoch` (from 1, of that step), `step`, `loss` (the mean), `n_steps` (of gradient),
+        A row per epoch: `epoch` (from 1), `step`, `loss` (the mean), `n_steps` (of gradient),
         `seconds`, `skipped` (the reason, or empty), and what hooks have added.
     """
     return train_side_by_side([network], [data], steps, seeds=[seed], **options)[0]

@@ -72,17 +72,16 @@ def run_epochs(
         If a loss is no longer finite.
     """
     histories: list[list[dict[str, Any]]] = [[] for _ in networks]
-    begun: list[str] = []
+    number, name = 0, ""
     try:
-        for name, losses, optimizer, skipped in epochs:
-            begun.append(name)
+        for number, (name, losses, optimizer, skipped) in enumerate(epochs, start=1):
             start, n = time.perf_counter(), len(networks)
             values = torch.empty(0, n) if skipped else descend(losses, optimizer)
             seconds = (time.perf_counter() - start) / n
             means = values.mean(dim=0).tolist()  # of no losses: NaN
             for network, history, mean in zip(networks, histories, means, strict=True):
                 row = {
-                    "epoch": begun.count(name),
+                    "epoch": number,
                     "step": name,
                     "loss": mean,
                     "n_steps": len(values),
@@ -92,16 +91,16 @@ def run_epochs(
                 history.append(row)
                 if not skipped and not np.isfinite(mean):
                     raise ValueError(
-                        f"training diverged: the loss of {name} epoch {row['epoch']} is {mean}; "
+                        f"training diverged: the loss of epoch {number} ({name}) is {mean}; "
                         f"try a learning_rate below {learning_rate}"
                     )
                 for hook in hooks:
                     hook(network, row)
     except KeyboardInterrupt:
-        if len(begun) < 2 or not _is_interactive():
+        if number < 2 or not _is_interactive():
             raise
-        epoch = f"{begun[-1]} epoch {begun.count(begun[-1])}"
-        warnings.warn(f"interrupted in {epoch}: the network stays as it is now", stacklevel=4)
+        where = f"epoch {number} ({name})"
+        warnings.warn(f"interrupted in {where}: the network stays as it is now", stacklevel=4)
     return [pd.DataFrame(history) for history in histories]
 
 

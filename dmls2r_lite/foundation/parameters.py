@@ -103,9 +103,7 @@ SHARE = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
 TEXT = Rule("a string", lambda value: isinstance(value, str))
 CALLABLE = Rule("callable or None", lambda value: value is None or callable(value))
 JOBS = COUNT.or_else("-1", count(-1, -1).fits)
-SCHEDULE_NAMES = (
-    "alternate", "alternate_pairwise_last", "pairwise_only", "joint", "sequential", "sequential_metric_first",
-)  # fmt: skip
+SCHEDULE_NAMES = ("alternate", "pairwise_only", "joint", "sequential", "sequential_metric_first")
 
 # The one table of what parameters may be, wherever they are given: to an estimator, a rival, a notebook or
 # the command. Where a rule depends on other values, `check_rules` adds it.

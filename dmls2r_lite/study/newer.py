@@ -16,6 +16,7 @@ from sklearn.base import RegressorMixin
 
 from ..data.datasets import Dataset
 from ..data.splits import Split
+from .benchmark import HALF
 from .trials import Rows, Sets, Study, as_split, run_seeds
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def newer_methods() -> dict[str, RegressorMixin]:
     times_100 = mixed(newer.labeled_pairs_loss, weight=100)
     arms: dict[str, dict[str, Any]] = {
         "step 1": step_1,
+        HALF: {**step_1, "n_epochs": DMLS2RRegressor.n_epochs // 2},
         f"step 1 {STOPPED}": {**step_1, **stopped},
         f"step 1 x {N_PEERS}": {**step_1, "n_networks": N_PEERS},
         "times zero": {"metric_loss": null_loss},

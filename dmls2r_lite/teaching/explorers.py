@@ -16,7 +16,7 @@ from sklearn.decomposition import PCA
 
 from ..foundation.scores import MiningMode
 from ..miner import mine_positives_negatives
-from ..study.benchmark import N_LABELED
+from ..study.benchmark import N_LABELED, PLACEBOS
 from ..study.comparing import CANNOT_TELL, HURT
 from ..study.reproduction import judge_benchmark
 from .controls import Explorer
@@ -170,12 +170,12 @@ def mining_explorer(
 def epochs_explorer(
     codes: Sequence[np.ndarray], errors: Sequence[float], y: np.ndarray, is_labeled: np.ndarray, unit: str
 ) -> Explorer:
-    """The metric space after each epoch of each step.
+    """The metric space after each epoch.
 
     Parameters
     ----------
     codes : sequence of numpy.ndarray of shape (n, n_codes)
-        At the start, then after step 1 and step 2 in turn.
+        At the start, then after epochs of step 1 and step 2 in turn.
     errors : sequence of float
         Test MAE at the same moments.
     y : numpy.ndarray of shape (n,)
@@ -191,8 +191,7 @@ def epochs_explorer(
     """
     plane = PCA(2).fit(np.concatenate([codes[0], codes[len(codes) // 2], codes[-1]]))
     points = [plane.transform(one) for one in codes]
-    moments = ["start"] + [f"epoch {1 + i // 2}, step {1 + i % 2}" for i in range(len(codes) - 1)]
-    epochs = np.arange(len(codes)) / 2
+    moments = ["start"] + [f"epoch {1 + i} (step {1 + i % 2})" for i in range(len(codes) - 1)]
 
     def draw(figure: Figure, moment: str) -> str:
         place = moments.index(moment)
@@ -202,18 +201,16 @@ def epochs_explorer(
         figure.colorbar(drawn, ax=space, label=f"target [{unit}]")
         space.set(title=f"Metric space, {moment}", xticks=[], yticks=[])
         space.legend(loc="best", fontsize=8)
-        curve.plot(epochs, errors, color="0.6")
-        curve.plot(epochs[place], errors[place], "D", color="C1", markersize=9)
+        curve.plot(errors, color="0.6")
+        curve.plot(place, errors[place], "D", color="C1", markersize=9)
         curve.set(xlabel="epoch", ylabel=f"test MAE [{unit}]", title=f"MAE {errors[place]:.3g}")
-        before = f" Before this step it was {errors[place - 1]:.4g}." if place else ""
+        before = f" Before this epoch it was {errors[place - 1]:.4g}." if place else ""
         return f"{moment.capitalize()}: the test MAE is {errors[place]:.4g} ({unit}).{before}"
 
     return Explorer(draw, {"moment": moments}, {}, {"moment": moments[-1]})
 
 
-REFERENCES = (
-    "step 1", "COREG", "MSSR", "placebo null", "placebo random", "placebo swapped", "ridge", "extra trees",
-)  # fmt: skip
+REFERENCES = ("step 1", *PLACEBOS, "COREG", "MSSR", "ridge", "extra trees")
 
 
 def trials_explorer(trials: pd.DataFrame, units: Mapping[str, str], start: Mapping[str, Any]) -> Explorer:

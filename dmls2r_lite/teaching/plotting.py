@@ -20,6 +20,7 @@ VERDICT_LOOKS = {HELPED: ("C0", "o"), PLACEBO_TOO: ("C4", "^"), HURT: ("C1", "s"
 
 LOOKS = {  # color, marker and line: one who sees no colors goes by the other two
     "DML-S2R": ("C0", "o", "-"), "step 1": ("C1", "s", "--"), "step 2": ("C2", "^", "-."),
+    "step 1, half the epochs": ("C1", "$½$", ":"),
     "joint": ("C0", "8", ":"), "sequential": ("C0", "H", ":"), "average": ("C6", "*", "-"),
     "COREG": ("C4", "d", "-."), "MSSR": ("C2", "D", ":"), "placebo null": ("0.35", "P", ":"),
     "placebo random": ("0.35", "X", ":"), "placebo swapped": ("0.35", "+", ":"),
@@ -46,7 +47,7 @@ def look(name: str, line: bool = False) -> dict[str, str]:
     Parameters
     ----------
     name : str
-        A setting after it does not count: "ridge min-max" and "DML-S2R (raw target)" look like
+        A setting after it does not count: "ridge min-max" and "DML-S2R (literal)" look like
         "ridge" and "DML-S2R". A name that is not known, such as a table of one's own, is a dark dot.
     line : bool, default=False
         With a line style too, for curves.

@@ -93,8 +93,14 @@ def test_mining_draws_the_plane_of_principal_components_and_stays_within_what_ma
 
 def test_epochs():
     moments = EPOCHS.controls["moment"]
-    assert moments == ["start", "epoch 1, step 1", "epoch 1, step 2", "epoch 2, step 1", "epoch 2, step 2"]
-    last = "Epoch 2, step 2: the test MAE is 1.5 (m). Before this step it was 2."
+    assert moments == [
+        "start",
+        "epoch 1 (step 1)",
+        "epoch 2 (step 2)",
+        "epoch 3 (step 1)",
+        "epoch 4 (step 2)",
+    ]
+    last = "Epoch 4 (step 2): the test MAE is 1.5 (m). Before this epoch it was 2."
     assert EPOCHS.picture()[1] == last
     assert EPOCHS.picture(moment="start")[1] == "Start: the test MAE is 5 (m)."
 

@@ -16,7 +16,7 @@ def test_every_method_and_dataset_of_the_shipped_trials_has_a_marker_of_its_own(
 
 
 def test_a_setting_keeps_its_methods_look():
-    assert look("step 1 (raw target)") == look("step 1 alone") == look("step 1")
+    assert look("step 1 (literal)") == look("step 1 alone") == look("step 1")
     assert look("ridge min-max", line=True) == look("ridge", line=True)
     assert look("my_flats.csv") == {"color": "0.2", "marker": "."}
 
