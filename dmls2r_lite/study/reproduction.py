@@ -136,15 +136,10 @@ def format_tables(trials: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
         formatted = format_table(table)
         unit = DATASETS[dataset.removesuffix("_as_published")].unit
         parts.append((f"Table {number}: {text} [{unit}]", formatted.loc[:, (formatted != "").any()]))
-    gains = split_gain(trials)
+    gains = format_gain(trials)
     if len(gains):
-        verdicts = judge_benchmark(trials, "DML-S2R", "step 1")["verdict"]
-        cells = gains["change"].map("{:+.1%}".format) + gains["p_holm"].map(" (p {:.2g})".format)
-        table = cells.unstack("question").loc[verdicts.index, list(BUDGETS)].assign(verdict=verdicts)
-        printed = gains["paper"].unstack("question")[next(iter(BUDGETS))].reindex(table.index)
-        table.insert(0, "the paper", printed.map("{:+.1%}".format, na_action="ignore").fillna(""))
-        table.index = table.index.map("{0[0]}, N = {0[1]}".format).rename("cell")
-        parts.insert(1, ("Table 1 at equal budgets: change of the MAE, and the verdict with placebos", table))
+        gains.index = gains.index.map("{0[0]}, N = {0[1]}".format).rename("cell")
+        parts.insert(1, ("Table 1 at equal budgets: change of the MAE, and the verdict with placebos", gains))
     claims = count_claims(trials)
     counts = claims.assign(cells=claims["holds"].astype(str) + " of " + claims["of"].astype(str))
     return [*parts, ("How often it holds", counts.set_index("claim")[["cells"]])]
@@ -178,9 +173,7 @@ def judge_benchmark(
     placebos: list[str] = []
     if ask_placebos and method.startswith("DML-S2R") and reference.startswith("step 1"):
         of_setting = [f"{name}{method.removeprefix('DML-S2R')}" for name in PLACEBOS]
-        candidates = [reference.replace("step 1", HALF), *of_setting]  # an own Adam is nothing to step 1
-        known = set(grid["method"]) - {reference}
-        placebos = [name for name in dict.fromkeys(candidates) if name in known]
+        placebos = [name for name in of_setting if name in set(grid["method"]) - {reference}]
     return give_verdict(grid, method, reference, placebos).reindex(BENCHMARK_DATASETS, level="dataset")
 
 
@@ -214,6 +207,19 @@ def split_gain(trials: pd.DataFrame) -> pd.DataFrame:
     first = next(iter(BUDGETS))
     parts[first]["paper"] = (printed["DML-S2R"] / printed["step 1"] - 1).reindex(parts[first].index)
     return pd.concat(parts, names=["question"]).reorder_levels([*CELL, "question"])
+
+
+def format_gain(trials: pd.DataFrame) -> pd.DataFrame:
+    """`split_gain` as texts, a row per cell, with the paper's change and the verdict of `judge_benchmark`."""
+    gains = split_gain(trials)
+    if gains.empty:
+        return gains
+    verdicts = judge_benchmark(trials, "DML-S2R", "step 1")["verdict"]
+    cells = gains["change"].map("{:+.1%}".format) + gains["p_holm"].map(" (p {:.2g})".format)
+    table = cells.unstack("question").loc[verdicts.index, list(BUDGETS)].assign(verdict=verdicts)
+    printed = gains["paper"].unstack("question")[next(iter(BUDGETS))].reindex(table.index)
+    table.insert(0, "the paper", printed.map("{:+.1%}".format, na_action="ignore").fillna(""))
+    return table
 
 
 def relate_to_benchmark(verdicts: pd.DataFrame, benchmark: pd.DataFrame, dataset: str) -> str:

@@ -93,7 +93,7 @@ def check_values(**parameters: Any) -> None:
     for name in parameters:
         if name not in RULES:
             raise TypeError(f"unknown parameter {name!r}")
-    check_rules(parameters)
+    check_rules(parameters, at_least={"n_epochs": 2})  # an epoch of each step
 
 
 def _with_groups(data: Dataset, groups: str) -> Dataset:
