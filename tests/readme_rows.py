@@ -71,7 +71,7 @@ CLAIMS = {
 
 
 def expected_errors(trials: pd.DataFrame) -> str:
-    """In each cell the MAE of step 1, also with half the epochs, of both steps, the verdict, the paper's MAE."""
+    """In each cell the MAE of step 1, with half the epochs too, of both steps, the verdict, the paper's."""
     paper = paper_tables().query("method == 'DML-S2R'").replace({"dataset": {"air_quality": AS_PUBLISHED}})
     paper = paper.drop_duplicates(["dataset", "n_labeled"]).set_index(["dataset", "n_labeled"])["mae"]
     mae = trials.pivot_table(index=["dataset", "n_labeled"], columns="method", values="mae")
@@ -166,8 +166,8 @@ def literal(trials: pd.DataFrame) -> str:
     )
     return (
         f"The literal reading is at or under the paper's number in {under[0]} of 9 cells and within one "
-        f"standard error of it in {within[0]} more, the default in {under[1]} and {within[1]}. Against step 1 "
-        "with half the epochs, read in the same way, both steps of the literal reading are "
+        f"standard error of it in {within[0]} more, the default in {under[1]} and {within[1]}. Against step "
+        "1 with half the epochs, read in the same way, both steps of the literal reading are "
         f"{_shown(trials, name, f'{HALF}{LITERAL}')}."
     )
 

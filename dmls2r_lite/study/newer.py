@@ -38,6 +38,7 @@ def newer_methods() -> dict[str, RegressorMixin]:
     from ..rivals.placebos import null_loss
 
     step_1 = {"schedule": "pairwise_only"}
+    half = {**step_1, "n_epochs": DMLS2RRegressor.n_epochs // 2}
     barycentre = {"metric_step": newer.BarycentreStep()}
     stopped = {"early_stopping": "cross_validation"}
 
@@ -47,9 +48,10 @@ def newer_methods() -> dict[str, RegressorMixin]:
     times_100 = mixed(newer.labeled_pairs_loss, weight=100)
     arms: dict[str, dict[str, Any]] = {
         "step 1": step_1,
-        HALF: {**step_1, "n_epochs": DMLS2RRegressor.n_epochs // 2},
+        HALF: half,
         f"step 1 {STOPPED}": {**step_1, **stopped},
         f"step 1 x {N_PEERS}": {**step_1, "n_networks": N_PEERS},
+        f"{HALF} x {N_PEERS}": {**half, "n_networks": N_PEERS},
         "times zero": {"metric_loss": null_loss},
         "labeled pairs": mixed(newer.labeled_pairs_loss),
         "labeled pairs x 100": times_100,
@@ -114,7 +116,7 @@ def name_arms(trials: pd.DataFrame) -> pd.DataFrame:
 def run_beside_placebos(
     datasets: Iterable[Dataset], step: Step, n_labeled: int, seeds: Sequence[int]
 ) -> pd.DataFrame:
-    """Try a step of one's own in place of step 2: beside step 1, and on rows without structure.
+    """Try a step of one's own in place of step 2: beside step 1 (also `HALF`), and on rows without structure.
 
     Parameters
     ----------
@@ -128,13 +130,13 @@ def run_beside_placebos(
     Returns
     -------
     pandas.DataFrame
-        A row per trial: `dataset`, `method` ("step 1", "own loss", "own loss (shuffled)" or "own loss
-        (noise)"), `n_labeled`, `seed`, `mae` and `n_test`.
+        A row per trial: `dataset`, `method` ("step 1", `HALF`, "own loss", "own loss (shuffled)" or "own
+        loss (noise)"), `n_labeled`, `seed`, `mae` and `n_test`.
     """
     from ..estimators import DMLS2RRegressor
 
-    step_1, own = DMLS2RRegressor(schedule="pairwise_only"), DMLS2RRegressor(metric_step=step)
-    arms = [("step 1", step_1, REAL), ("own loss", own, REAL)]
+    known, own = newer_methods(), DMLS2RRegressor(metric_step=step)
+    arms = [*((name, known[name], REAL) for name in ("step 1", HALF)), ("own loss", own, REAL)]
     arms += [(f"own loss ({rows})", own, rows) for rows in (SHUFFLED, NOISE)]
     trials = pd.DataFrame(
         row

@@ -35,8 +35,8 @@ CONTROLS = {
 }
 LITERAL = " (literal)"  # only samples are scaled, and batches hold 8 pairs
 BUDGETS = {  # method and reference of the paper's comparison, and of its two parts
-    "both steps against step 1": ("DML-S2R", "step 1"),
-    "of it, half the epochs": (HALF, "step 1"),
+    "both against step 1": ("DML-S2R", "step 1"),
+    "of it halving": (HALF, "step 1"),
     "step 2 beyond that": ("DML-S2R", HALF),
 }
 BEATS = (
