@@ -1,8 +1,8 @@
 """The trials of notebook 08, on 20 draws of its images: `python tests/benchmarks/images.py OUTPUT.csv`.
 
 Images, targets and encoder are those that the notebook builds by hand. Beside both steps, step 1 alone (also
-with half the epochs) and a placebo, a plain CNN: the encoder and a linear layer, with the optimizer, the number of gradient steps and
-the images a step of step 1 alone.
+with half the epochs) and a placebo, a plain CNN: the encoder and a linear layer, with the optimizer, the
+number of gradient steps and the images a step of step 1 alone.
 """
 
 import sys

@@ -11,6 +11,7 @@ from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.rivals.newer import CodeLoss, MixedStep, rank_n_contrast_loss
 from dmls2r_lite.rivals.placebos import draw_noise, shuffle_columns
+from dmls2r_lite.study.benchmark import HALF
 from dmls2r_lite.study.comparing import give_verdict
 from dmls2r_lite.study.newer import NEWER_LOSSES, name_arms, run_beside_placebos
 
@@ -32,9 +33,10 @@ def test_a_trial_on_each_kind_of_rows_by_hand(tmp_path):
 def test_a_loss_of_ones_own_beside_its_placebos():
     toy, step = load_dataset("toy"), MixedStep(CodeLoss(rank_n_contrast_loss), weight=0.1, n_unlabeled=8)
     trials = run_beside_placebos([toy], step, 5, range(2))
-    placebos = ["own loss (shuffled)", "own loss (noise)"]
-    assert trials["method"].unique().tolist() == ["step 1", "own loss", *placebos]
-    assert trials.groupby("method")["mae"].mean().nunique() == 4
+    placebos = [HALF, "own loss", "own loss (shuffled)", "own loss (noise)"]
+    assert trials["method"].unique().tolist() == ["step 1", *placebos]
+    placebos.remove("own loss")
+    assert trials.groupby("method")["mae"].mean().nunique() == 5
     verdicts = give_verdict(trials, "own loss", "step 1", placebos)
     assert verdicts["verdict"].tolist() == ["cannot tell"]  # two splits say nothing
     assert_frame_equal(run_beside_placebos([toy], step, 5, range(2)), trials)
