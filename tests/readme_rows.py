@@ -1,5 +1,6 @@
 """The texts' numbers that come from the shipped trials: `python tests/readme_rows.py` writes them anew."""
 
+import importlib
 import json
 import re
 from functools import cache
@@ -23,6 +24,7 @@ from dmls2r_lite.study.reproduction import (
 
 ROOT = Path(__file__).parents[1]
 FILES = [ROOT / "README.md", ROOT / "docs" / "results.md", *sorted((ROOT / "notebooks").glob("*.ipynb"))]
+MODULES = sorted(path.stem for path in Path(__file__).parent.glob("rows_of_*.py"))  # of single notebooks
 BLOCK = re.compile(r"(<!-- rows: (.+?) -->\n)(.*?)(<!-- end -->)", flags=re.S)
 NAMES = {
     "boston": "Boston Housing [1000 USD]",
@@ -231,6 +233,11 @@ def blocks() -> dict[str, str]:
         "budgets": budgets(trials),
         "placebos": placebos(trials),
         "literal": literal(trials),
+        **{
+            name: block
+            for module in MODULES
+            for name, block in importlib.import_module(module).blocks().items()
+        },
     }
 
 

@@ -1,11 +1,11 @@
-"""What the notebooks share besides figures: a check of parameters, folded answers, a record of results."""
+"""What the notebooks share besides figures: how they begin, sentences with numbers, a record of results."""
 
 from __future__ import annotations
 
 import json
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import floor, isfinite, log10
 from typing import Any
@@ -20,6 +20,26 @@ from ..foundation.parameters import RULES, check_not_above, check_rules
 
 RESULTS_MIME = "application/vnd.dmls2r.results+json"
 TO_LOAD = ("target", "drop_columns", "column_types", "missing_values", "missing")  # for `load_dataset`
+
+
+def begin(namespace: Mapping[str, Any], **more: Any) -> Dataset:
+    """What every notebook begins with: the style of figures, one thread, and `check_parameters`.
+
+    Parameters
+    ----------
+    namespace : mapping of str to value
+        ``globals()``: its parameters are those that `check_parameters` knows.
+    **more
+        Others for it, for example ``needs_targets=True``.
+    """
+    import torch
+
+    from .plotting import set_style
+
+    set_style()
+    torch.set_num_threads(1)  # the networks are small: a second thread would only cost time
+    known = ("dataset", "groups", *TO_LOAD, *RULES)
+    return check_parameters(**{name: namespace[name] for name in known if name in namespace} | more)
 
 
 def check_parameters(
@@ -109,14 +129,30 @@ def _with_groups(data: Dataset, groups: str) -> Dataset:
     )
 
 
-def answer(text: str) -> Markdown:
+def say(text: str, **numbers: Any) -> None:
+    """Show a sentence that is true whatever its numbers are, for example ``say("{n} cells", n=3)``.
+
+    Parameters
+    ----------
+    text : str
+        In Markdown, with the numbers' names and formats in braces.
+    **numbers
+        By name.
+    """
+    display(Markdown(text.format(**numbers)))
+
+
+def answer(text: str, **numbers: Any) -> Markdown:
     """The answer to a *Predict* question, folded until the reader opens it.
 
     Parameters
     ----------
     text : str
-        In Markdown.
+        In Markdown: a look, a number or a verdict. With numbers, as for `say`.
+    **numbers
+        By name.
     """
+    text = text.format(**numbers) if numbers else text
     return Markdown(f"<details><summary>Answer</summary>\n\n{text.strip()}\n\n</details>")
 
 

@@ -6,12 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from ..study.comparing import CANNOT_TELL, HELPED, HURT, PLACEBO_TOO
@@ -70,6 +73,29 @@ def set_style() -> None:
         rc={"figure.figsize": (7, 4), "figure.dpi": 100, "axes.titlesize": 12, "axes.titleweight": "bold",
             "axes.spines.top": False, "axes.spines.right": False, "figure.constrained_layout.use": True},
     )  # fmt: skip
+
+
+def finish(figure: Figure, title: str = "", legend: bool = True) -> None:
+    """Put a title above all panels and one legend below them, and show the figure.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    title : str, default=""
+        A number or a verdict that the figure shows.
+    legend : bool, default=True
+        Of what has a label, each label once.
+    """
+    labeled: dict[str, Artist] = {}
+    for ax in figure.axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            labeled.setdefault(label, handle)
+    if legend and labeled:
+        n_columns = min(len(labeled), 4)
+        figure.legend(labeled.values(), labeled.keys(), loc="outside lower center", ncols=n_columns)
+    if title:
+        figure.suptitle(title, fontsize=12, fontweight="bold")
+    plt.show()
 
 
 def main_range(values: ArrayLike) -> tuple[float, float]:
