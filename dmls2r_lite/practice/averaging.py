@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimators import DMLS2RRegressor
 from ..foundation.checks import SemiSupervisedRegressor, check_regressor
-from ..foundation.parameters import ParameterError, check_rules, shown
+from ..foundation.parameters import check_rules, demand, shown
 from ..rivals.plain import plain_models
 from ..rivals.twins import ExtraTrees, PairwiseDifferenceRegressor
 from .folds import deal_folds, fit_without, predict_fold
@@ -80,6 +80,8 @@ class AveragedRegressor(SemiSupervisedRegressor):
     ['step 1', 'extra trees', 'extra trees on pairs', 'Gaussian process', 'ridge', '3-NN']
     """
 
+    _min_labels = 5
+
     def __init__(
         self,
         models: Mapping[str, RegressorMixin] | None = None,
@@ -124,9 +126,6 @@ class AveragedRegressor(SemiSupervisedRegressor):
         return copies
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
-        n_labeled = int(np.isfinite(y).sum())
-        if n_labeled < 5:
-            raise ParameterError(f"y must hold at least 5 targets that are not NaN, got {n_labeled}")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         folds = deal_folds(y, self.cv, seed)
         _fit_sharing({len(folds): self}, X, y, [*folds, np.zeros(0, dtype=int)], seed)
@@ -155,10 +154,8 @@ class AveragedRegressor(SemiSupervisedRegressor):
     def _members(self, n_labeled: int) -> dict[str, RegressorMixin]:
         """The models by name."""
         models = default_models(n_labeled) if self.models is None else self.models
-        if not isinstance(models, Mapping) or not models:
-            raise ParameterError(
-                f"models must be a mapping of names to regressors, or None, got {shown(models)}"
-            )
+        wanted = "models must be a mapping of names to regressors, or None"
+        demand(isinstance(models, Mapping) and models, f"{wanted}, got {shown(models)}")
         for model in models.values():
             check_regressor("each of models", model)
         return dict(models)

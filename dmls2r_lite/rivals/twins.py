@@ -14,20 +14,11 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
-from ..foundation.checks import (
-    SemiSupervisedRegressor,
-    check_regressor,
-    is_labeled,
-    make_scaler,
-    power_of_two,
-    seeded_torch,
-)
+from ..foundation.checks import SemiSupervisedRegressor, check_regressor, is_labeled, make_scaler
 from ..foundation.descent import check_weights, descend, make_adam
-from ..foundation.parameters import ParameterError, check_rules
-from ..foundation.probing import check_encoder_given, probe_encoder
-from ..foundation.rows import as_columns
+from ..foundation.networks import as_columns, probe_encoder, seeded_torch
+from ..foundation.parameters import check_rules
 from ..foundation.scores import pairs_from_numbers
 from ..foundation.side_by_side import SideBySide, separate
 from ..model import make_encoder
@@ -143,6 +134,7 @@ class MLPRegressor(BatchTrainedRegressor):
     """
 
     _any_shape = True
+    _at_least = {"batch_size": 2}  # an encoder with BatchNorm takes no batch of one  # noqa: RUF012
 
     hidden_sizes: Sequence[int] = (100, 100)
     _: KW_ONLY
@@ -154,10 +146,6 @@ class MLPRegressor(BatchTrainedRegressor):
     random_state: int | np.random.RandomState | None = None
 
     def _begin(self, X: np.ndarray, y: np.ndarray, seed: int) -> Begun:
-        check_encoder_given(self.encoder, X)
-        parts = [] if self.encoder is None else self.encoder.modules()
-        if self.batch_size == 1 and any(isinstance(part, _BatchNorm) for part in parts):
-            raise ParameterError("batch_size must be 2 or more for an encoder with BatchNorm, got 1")
         labeled = is_labeled(y)
         self.target_scaler_ = make_scaler("minmax").fit(as_columns(y[labeled]))
         self._target_shape = y.shape[1:]
@@ -198,7 +186,8 @@ class _OfAnySize:
         """As scikit-learn's."""
         parent: Any = super()
         y = np.asarray(y)
-        unit = power_of_two(np.ptp(y)) if y.size and y.dtype.kind in "iuf" and np.isfinite(y).all() else 1.0
+        is_known = y.size and y.dtype.kind in "iuf" and np.isfinite(y).all()
+        unit = float(2.0 ** np.frexp(np.ptp(y))[1]) if is_known and np.ptp(y) else 1.0
         parent.fit(X, y if unit == 1 else y / unit, sample_weight)
         for tree in self.estimators_:  # type: ignore[attr-defined]
             tree.tree_.value[:] *= unit

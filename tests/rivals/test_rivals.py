@@ -114,7 +114,7 @@ def test_without_unlabeled_samples_it_is_two_nearest_neighbours():
         (MSSRRegressor(pair_batch_size=None), "pair_batch_size must be an integer of 1 or more, got None"),
         (
             MLPRegressor(encoder=torch.nn.Sequential(torch.nn.BatchNorm1d(3)), batch_size=1),
-            "batch_size must be 2 or more for an encoder with BatchNorm, got 1",
+            "batch_size must be an integer of 2 or more, got 1",
         ),
     ],
 )
@@ -354,7 +354,7 @@ class TestEachNetwork:
         quick = {"n_networks": 3, "n_epochs": 1, "random_state": 0}
         model = DMLS2RRegressor((6,), target_scaling=target_scaling, **quick).fit(X, 1000 * y)
         rows = np.random.default_rng(1).uniform(size=(9, 3))
-        monkeypatch.setattr("dmls2r_lite.foundation.rows.ROWS_PER_BLOCK", 4)
+        monkeypatch.setattr("dmls2r_lite.foundation.networks.ROWS_PER_BLOCK", 4)
         each = model.predict_each(rows)
         assert each.shape == (9, 3)
         known = ~np.isnan(y)
