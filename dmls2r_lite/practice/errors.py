@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 
 from ..foundation.checks import check_regressor, check_training_set
-from ..foundation.parameters import ParameterError, check_rules
+from ..foundation.parameters import check_rules, demand
 from .choosing import Space
 from .folds import predict_held_out
 
@@ -104,8 +104,7 @@ def cross_val_error(
     rows, values = check_training_set(X, y)
     frame, targets = rows.reset_index(drop=True), pd.Series(values)  # so that a row is a position
     labeled, others = frame[targets.notna()], frame[targets.isna()]
-    if chosen and others.empty:
-        raise ParameterError("with chosen=True there must be unlabeled rows in X, got none")
+    demand(not (chosen and others.empty), "with chosen=True there must be unlabeled rows in X, got none")
     random = check_random_state(random_state)
     seed = int(random.randint(2**31 - 1))
     held_out = predict_held_out(frame, targets, {"model": model}, n_repeats, seed, cv, groups=groups)
@@ -200,11 +199,9 @@ def _permutation_p(labeled: pd.DataFrame, others: pd.DataFrame, random: np.rando
     K = space.covariance(Z, Z)
     order = random.random_sample((N_PERMUTATIONS + 1, n)).argpartition(n_labeled, axis=1)[:, :n_labeled]
     order[0] = np.arange(n_labeled)
-    is_first = np.zeros((n, N_PERMUTATIONS + 1))
-    is_first[order.T, np.arange(N_PERMUTATIONS + 1)] = 1
-    of_first, total = K.sum(axis=0) @ is_first, K.sum()
-    within = np.einsum("ip,ip->p", is_first, K @ is_first)
-    across, rest = of_first - within, total - 2 * of_first + within
-    m = n - n_labeled
-    discrepancy = within / n_labeled**2 - 2 * across / (n_labeled * m) + rest / m**2
+    weights = np.full(
+        (n, N_PERMUTATIONS + 1), -1 / (n - n_labeled)
+    )  # mean of the first minus mean of the rest
+    weights[order.T, np.arange(N_PERMUTATIONS + 1)] = 1 / n_labeled
+    discrepancy = np.einsum("ip,ip->p", weights, K @ weights)
     return float((discrepancy >= discrepancy[0] - 1e-12).mean())

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from ..foundation.checks import check_targets, is_labeled, takes_unlabeled
 from ..foundation.files import ending_with
-from ..foundation.parameters import ParameterError, check_not_above, check_rules
+from ..foundation.parameters import ParameterError, check_not_above, check_rules, demand
 
 MAX_VALUES = 2 * 10**7  # of the features of all folds that are fitted side by side: they are copied
 
@@ -94,22 +94,16 @@ class LabeledKFold:
     def _deal_groups(self, labels: np.ndarray, groups: ArrayLike, n_rows: int, rng: Any) -> list[np.ndarray]:
         """Deal whole groups: the largest first, each into the fold with the fewest labels so far."""
         values = np.asarray(groups, dtype=object)  # else an unknown one among texts is the text 'nan'
-        if values.shape != (n_rows,):
-            raise ParameterError(
-                f"groups must have a value for each of the {n_rows} rows, got shape {values.shape}"
-            )
+        got = f"got shape {values.shape}"
+        demand(values.shape == (n_rows,), f"groups must have a value for each of the {n_rows} rows, {got}")
         numbers, names = pd.factorize(values, use_na_sentinel=True)
         of_label = numbers[labels]
-        if (of_label < 0).any():
-            raise ParameterError(
-                f"groups must be known for every labeled row, got none for row {labels[of_label.argmin()]}"
-            )
+        for row in labels[of_label < 0]:
+            raise ParameterError(f"groups must be known for every labeled row, got none for row {row}")
         sizes = np.bincount(of_label, minlength=len(names))
         present = rng.permutation(np.flatnonzero(sizes))
-        if (n := len(present)) < self.n_splits:
-            raise ParameterError(
-                f"groups must be at least as many among labeled rows as folds, {self.n_splits}, got {n}"
-            )
+        wanted = f"groups must be at least as many among labeled rows as folds, {self.n_splits}"
+        demand(len(present) >= self.n_splits, f"{wanted}, got {len(present)}")
         folds: list[list[int]] = [[] for _ in range(self.n_splits)]
         for group in present[np.argsort(-sizes[present], kind="stable")]:
             min(folds, key=len).extend(labels[of_label == group])
@@ -201,8 +195,8 @@ def predict_fold(name: str, model: RegressorMixin, X: pd.DataFrame, fold: np.nda
     """What a model that has not seen the labels of a fold estimates there; an error unless it is finite."""
     # Of a column, (n, 1), NumPy would make all differences between estimates and targets.
     estimates = column_or_1d(model.predict(X.iloc[fold]))
-    if not np.isfinite(estimates).all():
-        raise ParameterError(f"{name} must estimate finite numbers, got NaN or inf for a label left out")
+    wanted = f"{name} must estimate finite numbers"
+    demand(np.isfinite(estimates).all(), f"{wanted}, got NaN or inf for a label left out")
     return estimates
 
 

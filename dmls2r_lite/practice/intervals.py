@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import MetaEstimatorMixin, RegressorMixin
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..foundation.checks import (
     SemiSupervisedRegressor,
@@ -20,7 +20,7 @@ from ..foundation.checks import (
     check_table,
     check_training_set,
 )
-from ..foundation.parameters import ParameterError, check_rules
+from ..foundation.parameters import ParameterError, check_rules, demand
 from .folds import deal_folds, fit_without, predict_fold
 
 MAX_VALUES = 2**22  # of rows times labels that are looked at together
@@ -128,9 +128,7 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
             [*folds, np.zeros(0, dtype=int)],
             [seed] * (len(folds) + 1),
         )
-        self.n_features_in_ = rows.shape[1]
-        if all(isinstance(name, str) for name in rows):
-            self.feature_names_in_ = np.array(rows.columns, dtype=object)
+        validate_data(self, rows, skip_check_array=True)
         self.fold_, self.held_out_ = np.empty(len(labeled), dtype=int), np.empty(len(labeled))
         self._labeled_rows, self._difficulty_added = rows.iloc[labeled], np.zeros(len(folds))
         some = rows.iloc[:: -(-len(rows) // MAX_ROWS)]
@@ -215,14 +213,10 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
 
 def rank_of_bound(n: int, coverage: float) -> int:
     """Which of N sorted bounds is the limit, counted from outside; an error if there is none."""
-    rank = min(n, math.floor((1 - coverage) * (n + 1) + 1e-9))
-    if rank < 1:
-        needed = math.ceil(1 / (1 - coverage) - 1 - 1e-9)
-        raise ParameterError(
-            f"coverage must not exceed N / (N + 1), {n / (n + 1):.3g} with {n} labels, got {coverage}: that "
-            f"takes {needed} labels"
-        )
-    return rank
+    rank, needed = math.floor((1 - coverage) * (n + 1) + 1e-9), math.ceil(1 / (1 - coverage) - 1 - 1e-9)
+    wanted = f"coverage must not exceed N / (N + 1), {n / (n + 1):.3g} with {n} labels"
+    demand(rank >= 1, f"{wanted}, got {coverage}: that takes {needed} labels")
+    return min(n, rank)
 
 
 def held_out_coverage(errors: np.ndarray, fold: np.ndarray, coverage: float = 0.8) -> float:
@@ -315,11 +309,8 @@ def metric_distance(model: RegressorMixin, X: pd.DataFrame, X_labeled: pd.DataFr
         If the model has no metric space.
     """
     last, rows = _last_step(model, X)
-    if not hasattr(last, "transform"):
-        raise ParameterError(
-            f"normalizer='metric' must have a model with a metric space, such as DMLS2RRegressor, got "
-            f"{type(last).__name__}"
-        )
+    wanted = "normalizer='metric' must have a model with a metric space, such as DMLS2RRegressor"
+    demand(hasattr(last, "transform"), f"{wanted}, got {type(last).__name__}")
     labeled = last.transform(_last_step(model, X_labeled)[1])
     nearest = NearestNeighbors(n_neighbors=min(3, len(labeled))).fit(labeled)
     return nearest.kneighbors(last.transform(rows))[0].mean(axis=1)

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..data.preparing import _to_numbers as to_numbers
 from ..foundation.checks import check_table
 from ..foundation.files import replacing
-from ..foundation.parameters import COUNT, SHARE, ParameterError, Rule, count, number, shown
+from ..foundation.parameters import COUNT, SHARE, ParameterError, Rule, count, demand, number, shown
 from .packing import as_in_fit, pack, read_versions, unpack
 
 PACKAGES = ("dmls2r-lite", "numpy", "pandas", "scikit-learn", "torch")
@@ -181,14 +181,14 @@ class StoredModel(_Checked):
     def _prepare(self, features: Any) -> Any:
         if not (columns := list(self.columns)):
             return features
-        if missing := [name for name in columns if name not in getattr(features, "columns", ())]:
-            raise ParameterError(f"features must be a frame that has the columns {', '.join(missing)}")
+        missing = ", ".join(name for name in columns if name not in getattr(features, "columns", ()))
+        demand(not missing, f"features must be a frame that has the columns {missing}")
         table = features[columns]
         check_table("features", table, may_have_gaps=True)
         if self.preprocessor is None:
             table = to_numbers(table)
-            if gaps := ", ".join(table.columns[table.isna().any()]):
-                raise ParameterError(f"features must have no gaps, as nothing fills them; got some in {gaps}")
+            gaps = ", ".join(table.columns[table.isna().any()])
+            demand(not gaps, f"features must have no gaps, as nothing fills them; got some in {gaps}")
             return table
         # What took no part in training may be absent, but the transformer wants its place.
         table = table.reindex(columns=_of_columns(self.preprocessor).feature_names_in_)
@@ -252,8 +252,8 @@ def save_model(
     array([30., 25.])
     """
     path = Path(path)
-    if path.is_dir() or (path.exists() and not overwrite):
-        raise ParameterError(f"path must name a new file, unless overwrite=True, but {path} exists")
+    is_free = not path.exists() or (overwrite and not path.is_dir())
+    demand(is_free, f"path must name a new file, unless overwrite=True, but {path} exists")
     stored = StoredModel(model, card, preprocessor, VERSIONS, dict(column_types or {}), missing_values)
     check_is_fitted(model)
     if preprocessor is not None:
@@ -312,8 +312,8 @@ def _restore(content: bytes, share: float) -> StoredModel:
     stored = StoredModel(**found | {"card": Card(**found["card"])})
     for now, then in zip(_probe(stored), probe, strict=True):
         # On another processor a few may differ: where neighbours tie, for example.
-        if np.isclose(now, then, rtol=0, atol=1e-6 * np.abs(then).max()).mean() < share:
-            raise ValueError("it predicts what it did not before")
+        is_same = np.isclose(now, then, rtol=0, atol=1e-6 * np.abs(then).max())
+        demand(is_same.mean() >= share, "it predicts what it did not before")
     return stored
 
 
@@ -327,8 +327,7 @@ def _probe(stored: StoredModel) -> list[np.ndarray]:
         if stored.preprocessor is not None:
             answers.append(stored.predict(pd.DataFrame(np.nan, [0], list(stored.columns))))
     found = [np.asarray(answer, dtype=float) for answer in answers if answer is not None]
-    if not all(np.isfinite(answer).all() for answer in found):
-        raise ValueError("its predictions are not finite")
+    demand(all(np.isfinite(answer).all() for answer in found), "its predictions are not finite")
     return found
 
 
