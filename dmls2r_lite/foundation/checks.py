@@ -120,17 +120,10 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
 
     def _validate_rows(self, X: ArrayLike, *, reset: bool = False, ensure_min_samples: int = 1) -> np.ndarray:
         """Check rows to predict against those of `fit`, or with `reset` those of `fit`."""
-        return np.asarray(
-            validate_data(
-                self,
-                check_numbers("X", X),
-                # Large arrays may be mapped from a file: where float32 may stay, no copy fills the memory.
-                dtype=[np.float64, np.float32] if self._any_shape else [np.float64],
-                reset=reset,
-                ensure_min_samples=ensure_min_samples,
-                allow_nd=self._any_shape,
-            )
-        )
+        # Large arrays may be mapped from a file: where float32 may stay, no copy fills the memory.
+        dtypes = [np.float64, np.float32] if self._any_shape else [np.float64]
+        options = {"dtype": dtypes, "ensure_min_samples": ensure_min_samples, "allow_nd": self._any_shape}
+        return np.asarray(validate_data(self, check_numbers("X", X), reset=reset, **options))
 
 
 def takes_unlabeled(estimator: BaseEstimator) -> bool:
@@ -218,9 +211,8 @@ def check_targets(
     labeled = is_labeled(targets)
     is_part = np.isfinite(targets).reshape(len(targets), -1).any(axis=1) & ~labeled
     for row in np.flatnonzero(is_part):
-        raise ParameterError(
-            f"a target vector must be known or NaN as a whole, got {targets[row]} in row {row}"
-        )
+        wanted = "a target vector must be known or NaN as a whole"
+        raise ParameterError(f"{wanted}, got {targets[row]} in row {row}")
     n_known = labeled.sum()
     demand(n_known >= at_least, f"y must hold at least {at_least} targets that are not NaN, got {n_known}")
     return targets
@@ -235,11 +227,9 @@ def check_training_set(X: ArrayLike | pd.DataFrame, y: ArrayLike) -> tuple[pd.Da
 def check_finite(estimates: np.ndarray) -> np.ndarray:
     """The estimates; ValueError if one is not finite, which only values far outside of `fit` make it."""
     is_finite = np.isfinite(estimates).reshape(len(estimates), -1).all(axis=1)
-    if not is_finite.all():
-        row = int(is_finite.argmin())
-        raise ValueError(
-            f"X must hold values of the size of those in fit, but in row {row} they give {estimates[row]}"
-        )
+    for row in np.flatnonzero(~is_finite):
+        wanted = "X must hold values of the size of those in fit"
+        raise ValueError(f"{wanted}, but in row {row} they give {estimates[row]}")
     return estimates
 
 

@@ -25,10 +25,9 @@ def probe_encoder(encoder: nn.Module, x: Tensor) -> Tensor:
     ParameterError
         If it fails, or gives anything but a row of floating point numbers for each sample.
     """
-    wanted = (
-        f"encoder must map {len(x)} samples of shape {tuple(x.shape[1:])} to a tensor ({len(x)}, n_codes)"
-    )
-    return _try(wanted, encoder.eval(), x, lambda shape: len(shape) == 2 and shape[0] == len(x))
+    n, of_each = len(x), tuple(x.shape[1:])
+    wanted = f"encoder must map {n} samples of shape {of_each} to a tensor ({n}, n_codes)"
+    return _try(wanted, encoder.eval(), x, lambda shape: len(shape) == 2 and shape[0] == n)
 
 
 def probe_head(head: Any, z: Tensor, target_shape: tuple[int, ...]) -> None:
@@ -74,9 +73,8 @@ def find_device(name: str) -> torch.device:
         device = torch.device(name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
         torch.zeros(1, device=device).item()  # which the meta device cannot
     except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
-        raise ParameterError(
-            f"device must be 'auto' or one that PyTorch can use here, got {shown(name)} ({shown(str(error))})"
-        ) from error
+        wanted = "device must be 'auto' or one that PyTorch can use here"
+        raise ParameterError(f"{wanted}, got {shown(name)} ({shown(str(error))})") from error
     return device
 
 

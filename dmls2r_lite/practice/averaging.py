@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from ..foundation.checks import SemiSupervisedRegressor, check_regressor
 from ..foundation.parameters import check_rules, demand, shown
 from ..rivals.plain import plain_models
 from ..rivals.twins import ExtraTrees, PairwiseDifferenceRegressor
-from .folds import deal_folds, fit_without, predict_fold
+from .folds import Folds, deal_folds, fit_without, predict_fold
 
 MAX_LABELS_IN_PAIRS = 100
 
@@ -43,6 +44,7 @@ def default_models(n_labeled: int) -> dict[str, RegressorMixin]:
     return models
 
 
+@dataclass(eq=False, repr=False)
 class AveragedRegressor(SemiSupervisedRegressor):
     """The mean of several models, weighted by how well each predicts labels left out.
 
@@ -82,21 +84,14 @@ class AveragedRegressor(SemiSupervisedRegressor):
 
     _min_labels = 5
 
-    def __init__(
-        self,
-        models: Mapping[str, RegressorMixin] | None = None,
-        *,
-        sharpness: float = 0.2,
-        cv: int = 5,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.models = models
-        self.sharpness = sharpness
-        self.cv = cv
-        self.random_state = random_state
+    models: Mapping[str, RegressorMixin] | None = None
+    _: KW_ONLY
+    sharpness: float = 0.2
+    cv: int = 5
+    random_state: int | np.random.RandomState | None = None
 
     def fit_without(
-        self, X: pd.DataFrame, y: pd.Series, folds: Sequence[np.ndarray], seeds: Sequence[int]
+        self, X: pd.DataFrame, y: pd.Series, folds: Folds, seeds: Sequence[int]
     ) -> list[AveragedRegressor]:
         """Fit copies, each with the targets of a fold hidden, and with weights from the other folds.
 
@@ -162,11 +157,7 @@ class AveragedRegressor(SemiSupervisedRegressor):
 
 
 def _fit_sharing(
-    averages: Mapping[int, AveragedRegressor],
-    X: np.ndarray,
-    y: np.ndarray,
-    folds: Sequence[np.ndarray],
-    seed: int,
+    averages: Mapping[int, AveragedRegressor], X: np.ndarray, y: np.ndarray, folds: Folds, seed: int
 ) -> None:
     """Fit averages, each without the fold of its number, and weight their models by errors on the others."""
     rows, targets = pd.DataFrame(X), pd.Series(y)

@@ -199,9 +199,7 @@ def _permutation_p(labeled: pd.DataFrame, others: pd.DataFrame, random: np.rando
     K = space.covariance(Z, Z)
     order = random.random_sample((N_PERMUTATIONS + 1, n)).argpartition(n_labeled, axis=1)[:, :n_labeled]
     order[0] = np.arange(n_labeled)
-    weights = np.full(
-        (n, N_PERMUTATIONS + 1), -1 / (n - n_labeled)
-    )  # mean of the first minus mean of the rest
+    weights = np.full((n, N_PERMUTATIONS + 1), -1 / (n - n_labeled))  # of the first's mean minus the rest's
     weights[order.T, np.arange(N_PERMUTATIONS + 1)] = 1 / n_labeled
     discrepancy = np.einsum("ip,ip->p", weights, K @ weights)
     return float((discrepancy >= discrepancy[0] - 1e-12).mean())

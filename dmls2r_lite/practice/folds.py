@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,10 @@ from ..foundation.parameters import ParameterError, check_not_above, check_rules
 MAX_VALUES = 2 * 10**7  # of the features of all folds that are fitted side by side: they are copied
 
 
+Folds = Sequence[np.ndarray]  # positions of rows that are left out together
+
+
+@dataclass(eq=False)
 class LabeledKFold:
     """Folds for scikit-learn's `cross_val_score`, `GridSearchCV` and the like.
 
@@ -45,15 +50,12 @@ class LabeledKFold:
     [([0, 1, 3], [2]), ([1, 2, 3], [0])]
     """
 
-    def __init__(
-        self,
-        n_splits: int = 5,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None,
-    ) -> None:
-        is_generator = isinstance(random_state, np.random.Generator)
-        check_rules({"n_splits": n_splits, "random_state": None if is_generator else random_state})
-        self.n_splits = n_splits
-        self.random_state = random_state
+    n_splits: int = 5
+    random_state: int | np.random.RandomState | np.random.Generator | None = None
+
+    def __post_init__(self) -> None:
+        is_generator = isinstance(self.random_state, np.random.Generator)
+        check_rules({**vars(self), "random_state": None if is_generator else self.random_state})
 
     def split(
         self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None
@@ -149,11 +151,7 @@ def fit_with_seeds(
 
 
 def fit_without(
-    method: RegressorMixin,
-    X: pd.DataFrame,
-    y: pd.Series,
-    folds: Sequence[np.ndarray],
-    seeds: Sequence[int],
+    method: RegressorMixin, X: pd.DataFrame, y: pd.Series, folds: Folds, seeds: Sequence[int]
 ) -> list[RegressorMixin]:
     """Fit copies of an estimator, each with the targets of a fold hidden; folds of one size side by side.
 
@@ -248,31 +246,23 @@ def predict_held_out(
     parts, folds, seeds = [], [], []
     for repeat in range(n_repeats):
         for number, fold in enumerate(deal_folds(y, n_folds, seed + repeat, groups)):
-            known = {"row": X.index[fold], "target": y.iloc[fold].to_numpy()}
-            parts.append(pd.DataFrame({"method": "", "repeat": repeat, "fold": number, **known}))
+            place = {"method": "", "repeat": repeat, "fold": number, "row": X.index[fold]}
+            parts.append(pd.DataFrame({**place, "target": y.iloc[fold].to_numpy()}))
             folds.append(fold)
             seeds.append(seed + repeat)
     predicted = Parallel(n_jobs=n_jobs)(
         delayed(ending_with)(os.getpid(), _predict_folds, X, y, name, method, folds, seeds)
         for name, method in methods.items()
     )
-    held_out = [
-        pd.concat(parts).assign(method=name, prediction=of_method)
-        for name, of_method in zip(methods, predicted, strict=True)
-    ]
+    known = pd.concat(parts)
+    of_methods = dict(zip(methods, predicted, strict=True)).items()
+    held_out = [known.assign(method=name, prediction=estimates) for name, estimates in of_methods]
     return pd.concat(held_out).sort_values("repeat", kind="stable", ignore_index=True)
 
 
 @threadpool_limits.wrap(limits=1)
 def _predict_folds(
-    X: pd.DataFrame,
-    y: pd.Series,
-    name: str,
-    method: RegressorMixin,
-    folds: Sequence[np.ndarray],
-    seeds: Sequence[int],
+    X: pd.DataFrame, y: pd.Series, name: str, method: RegressorMixin, folds: Folds, seeds: Sequence[int]
 ) -> np.ndarray:
-    models = fit_without(method, X, y, folds, seeds)
-    return np.concatenate(
-        [predict_fold(name, model, X, fold) for model, fold in zip(models, folds, strict=True)]
-    )
+    fitted = zip(fit_without(method, X, y, folds, seeds), folds, strict=True)
+    return np.concatenate([predict_fold(name, model, X, fold) for model, fold in fitted])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import numpy as np
@@ -26,9 +27,8 @@ from .folds import deal_folds, fit_without, predict_fold
 MAX_VALUES = 2**22  # of rows times labels that are looked at together
 MAX_ROWS = 2000  # by which a difficulty is scaled
 
-Normalizer = Literal["spread", "metric"]
 
-
+@dataclass(eq=False, repr=False)
 class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
     """Intervals around the estimates of any regressor, from its errors on labels left out (CV+).
 
@@ -78,18 +78,11 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
     (180, 2)
     """
 
-    def __init__(
-        self,
-        estimator: RegressorMixin,
-        cv: int = 5,
-        normalizer: Normalizer | None = None,
-        *,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.cv = cv
-        self.normalizer = normalizer
-        self.random_state = random_state
+    estimator: RegressorMixin
+    cv: int = 5
+    normalizer: Literal["spread", "metric"] | None = None
+    _: KW_ONLY
+    random_state: int | np.random.RandomState | None = None
 
     def fit(
         self, X: ArrayLike | pd.DataFrame, y: ArrayLike, groups: ArrayLike | None = None
@@ -121,13 +114,9 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         labeled = np.flatnonzero(np.isfinite(targets))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         folds = deal_folds(targets, self.cv, seed, groups)
-        *self.fold_estimators_, self.estimator_ = fit_without(
-            self.estimator,
-            rows,
-            pd.Series(targets, index=rows.index),
-            [*folds, np.zeros(0, dtype=int)],
-            [seed] * (len(folds) + 1),
-        )
+        known, to_hide = pd.Series(targets, index=rows.index), [*folds, np.zeros(0, dtype=int)]
+        models = fit_without(self.estimator, rows, known, to_hide, [seed] * len(to_hide))
+        *self.fold_estimators_, self.estimator_ = models
         validate_data(self, rows, skip_check_array=True)
         self.fold_, self.held_out_ = np.empty(len(labeled), dtype=int), np.empty(len(labeled))
         self._labeled_rows, self._difficulty_added = rows.iloc[labeled], np.zeros(len(folds))
@@ -178,7 +167,6 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
             If there are too few labels for that coverage: N must be 1 / (1 - coverage) - 1 or more.
         """
         check_is_fitted(self)
-        check_rules({"coverage": coverage})
         n = len(self.errors_)
         rank = rank_of_bound(n, coverage)
         rows = self._rows(X)
@@ -213,6 +201,7 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
 
 def rank_of_bound(n: int, coverage: float) -> int:
     """Which of N sorted bounds is the limit, counted from outside; an error if there is none."""
+    check_rules({"coverage": coverage})
     rank, needed = math.floor((1 - coverage) * (n + 1) + 1e-9), math.ceil(1 / (1 - coverage) - 1 - 1e-9)
     wanted = f"coverage must not exceed N / (N + 1), {n / (n + 1):.3g} with {n} labels"
     demand(rank >= 1, f"{wanted}, got {coverage}: that takes {needed} labels")
@@ -240,7 +229,6 @@ def held_out_coverage(errors: np.ndarray, fold: np.ndarray, coverage: float = 0.
     ParameterError
         If the other folds have too few labels for that coverage.
     """
-    check_rules({"coverage": coverage})
     within = np.empty(len(errors), dtype=bool)
     for number in np.unique(fold):
         others = np.sort(errors[fold != number])
@@ -283,10 +271,9 @@ def spread(model: RegressorMixin, X: pd.DataFrame) -> np.ndarray:
     if isinstance(parts, list) and len(parts) > 1:  # an array holds the steps of boosting
         values = np.asarray(rows, dtype=float)  # of which trees know no names
         return np.std([part.predict(values) for part in parts], axis=0)
-    raise ParameterError(
-        "normalizer='spread' must have a model of several parts (a forest, pairs, several networks or an "
-        f"average), got {type(model).__name__}"
-    )
+    some = "a forest, pairs, several networks or an average"
+    name = type(model).__name__
+    raise ParameterError(f"normalizer='spread' must have a model of several parts ({some}), got {name}")
 
 
 def metric_distance(model: RegressorMixin, X: pd.DataFrame, X_labeled: pd.DataFrame) -> np.ndarray:

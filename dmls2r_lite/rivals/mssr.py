@@ -91,9 +91,8 @@ class MSSRRegressor(BatchTrainedRegressor):
     def _end(self, X: np.ndarray, y: np.ndarray, losses: Tensor) -> None:
         labeled = np.isfinite(y)
         self.losses_ = [of_epoch.mean().item() for of_epoch in losses.chunk(self.n_epochs)]
-        self.regressor_ = KNeighborsRegressor(self.n_neighbors).fit(
-            _apply(self.encoder_, X[labeled]), y[labeled]
-        )
+        codes = _apply(self.encoder_, X[labeled])
+        self.regressor_ = KNeighborsRegressor(self.n_neighbors).fit(codes, y[labeled])
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
         return self.regressor_.predict(_apply(self.encoder_, X))

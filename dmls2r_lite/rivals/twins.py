@@ -96,9 +96,8 @@ def _fit_all(
 
     adam = make_adam(side.trained, rate)
     with side.generators.of(0):  # one alone draws as outside
-        losses = descend(
-            side.losses(loss, batches, [of_one] * len(models), side.each(of_one, can_map=True)), adam
-        )
+        together = side.each(of_one, can_map=True)
+        losses = descend(side.losses(loss, batches, [of_one] * len(models), together), adam)
     separate(networks)
     for model, (X, y), own, network in zip(models, training_sets, losses.T, networks, strict=True):
         check_weights(network, rate)
@@ -146,11 +145,9 @@ class MLPRegressor(BatchTrainedRegressor):
     random_state: int | np.random.RandomState | None = None
 
     def _begin(self, X: np.ndarray, y: np.ndarray, seed: int) -> Begun:
-        labeled = is_labeled(y)
-        self.target_scaler_ = make_scaler("minmax").fit(as_columns(y[labeled]))
-        self._target_shape = y.shape[1:]
-        x = torch.as_tensor(X[labeled], dtype=torch.float32)
-        targets = torch.as_tensor(self.target_scaler_.transform(as_columns(y[labeled])), dtype=torch.float32)
+        labeled, self.target_scaler_ = is_labeled(y), make_scaler("minmax")
+        scaled = self.target_scaler_.fit_transform(as_columns(y[labeled]))
+        x, targets = (torch.as_tensor(part, dtype=torch.float32) for part in (X[labeled], scaled))
         encoder = copy.deepcopy(self.encoder)
         if encoder is None:
             encoder = make_encoder(X.shape[1], self.hidden_sizes)
@@ -171,8 +168,8 @@ class MLPRegressor(BatchTrainedRegressor):
         return (estimated - targets).square().mean()
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
-        scaled = _apply(self.network_, X)
-        return self.target_scaler_.inverse_transform(scaled).reshape(len(scaled), *self._target_shape)
+        y = self.target_scaler_.inverse_transform(_apply(self.network_, X))
+        return y if y.shape[1] > 1 else y[:, 0]
 
 
 class _OfAnySize:

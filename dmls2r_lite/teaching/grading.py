@@ -69,9 +69,8 @@ class ExecuteAll(Execute):
 
     memory = Integer(4 * 2**30, help="bytes that a process of a submission may use").tag(config=True)
     disk = Integer(2**28, help="bytes that a submission may write").tag(config=True)
-    sandbox = Enum(
-        ["auto", "bubblewrap", "none"], "auto", help="whether to shut submissions in; auto: where it works"
-    ).tag(config=True)
+    in_what = "what to shut submissions in; auto: bubblewrap where it works"
+    sandbox = Enum(["auto", "bubblewrap", "none"], "auto", help=in_what).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any], km: Any = None) -> _Converted:
         """Execute a notebook; what is left of it when its kernel ends counts as failed."""
