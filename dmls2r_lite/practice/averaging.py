@@ -168,19 +168,18 @@ def _fit_sharing(
     places = [
         np.array([row for number in sorted(one) for row in folds[number]], dtype=int) for one in to_hide
     ]
-    others = {a: [b for b in with_labels if b != a] for a in averages}
-    known = {a: np.concatenate([y[folds[b]] for b in others[a]]) for a in averages}
-    models: dict[int, dict[str, RegressorMixin]] = {a: {} for a in averages}
-    errors: dict[int, dict[str, float]] = {a: {} for a in averages}
+    fitted = {}
     for name, member in next(iter(averages.values()))._members(int(np.isfinite(y).sum())).items():
         copies = fit_without(member, rows, targets, places, [seed] * len(places))
-        fitted = dict(zip(to_hide, copies, strict=True))
-        for a in averages:
-            models[a][name] = fitted[hidden[a, a]]
-            told = [predict_fold(f"models: {name}", fitted[hidden[a, b]], rows, folds[b]) for b in others[a]]
-            errors[a][name] = float(np.abs(np.concatenate(told) - known[a]).mean())
+        fitted[name] = dict(zip(to_hide, copies, strict=True))
     for a, average in averages.items():
-        average.models_, average.errors_ = models[a], pd.Series(errors[a])
+        others = [b for b in with_labels if b != a]
+        known, errors = np.concatenate([y[folds[b]] for b in others]), {}
+        for name, without in fitted.items():
+            told = [predict_fold(f"models: {name}", without[hidden[a, b]], rows, folds[b]) for b in others]
+            errors[name] = float(np.abs(np.concatenate(told) - known).mean())
+        average.models_ = {name: without[hidden[a, a]] for name, without in fitted.items()}
+        average.errors_ = pd.Series(errors)
         lowest = max(average.errors_.min(), np.finfo(float).tiny)  # where a model makes no error
-        weights = np.exp(-len(known[a]) * (average.errors_ / lowest - 1).clip(0, 1e6) * average.sharpness)
+        weights = np.exp(-len(known) * (average.errors_ / lowest - 1).clip(0, 1e6) * average.sharpness)
         average.weights_ = weights / weights.sum()

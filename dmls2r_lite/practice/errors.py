@@ -120,10 +120,8 @@ def cross_val_error(
             fold = held_out[held_out["repeat"] == 0].sort_values("row")["fold"].to_numpy()
             mean, spread = correct_for_choice(errors, fold, labeled, others)
         elif p_alike < LEVEL:
-            notice = (
-                f"The labeled rows look unlike the others (permutation test, p = {p_alike:.2g}): the error "
-                "on rows unlike them can be far larger than this."
-            )
+            found = f"The labeled rows look unlike the others (permutation test, p = {p_alike:.2g})"
+            notice = f"{found}: the error on rows unlike them can be far larger than this."
     return ExpectedError(mean, spread, held_out, p_alike, notice)
 
 
@@ -144,11 +142,8 @@ def decisive_targets(y: pd.Series) -> pd.Series:
         They, the farthest first; mostly none.
     """
     far = (y - y.median()).abs().sort_values(ascending=False, kind="stable")
-    decisive = [
-        n
-        for n in range(1, max(1, len(y) // 5) + 1)
-        if n < len(y) and far.iloc[n - 1] > 5 * far.iloc[n] > 0 and 3 * far.iloc[:n].sum() >= far.sum()
-    ]
+    sizes, few = far.to_numpy(), range(1, min(len(y), max(1, len(y) // 5) + 1))
+    decisive = [n for n in few if sizes[n - 1] > 5 * sizes[n] > 0 and 3 * sizes[:n].sum() >= sizes.sum()]
     return y[far.index[: max(decisive, default=0)]]
 
 

@@ -141,9 +141,8 @@ def fit_with_seeds(
     fit_of = next((kind for kind in type(method).__mro__ if {"fit", "_fit"} & vars(kind).keys()), object)
     if len(models) > 1 and "fit_side_by_side" in vars(fit_of):
         return method.fit_side_by_side(models, training_sets)
-    with warnings.catch_warnings():
-        # A Gaussian process on ten samples says so for almost every split; its errors show it anyway.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    # A Gaussian process on ten samples says so for almost every split; its errors show it anyway.
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         for model, (X, y) in zip(models, training_sets, strict=True):
             rows = np.ones(len(y), dtype=bool) if takes_unlabeled(method) else y.notna().to_numpy()
             model.fit(X[rows], y[rows])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -14,13 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..foundation.checks import (
-    SemiSupervisedRegressor,
-    check_finite,
-    check_regressor,
-    check_table,
-    check_training_set,
-)
+from ..foundation.checks import SemiSupervisedRegressor, check_regressor, check_table, check_training_set
 from ..foundation.parameters import ParameterError, check_rules, demand
 from .folds import deal_folds, fit_without, predict_fold
 
@@ -118,13 +112,12 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         models = fit_without(self.estimator, rows, known, to_hide, [seed] * len(to_hide))
         *self.fold_estimators_, self.estimator_ = models
         validate_data(self, rows, skip_check_array=True)
-        self.fold_, self.held_out_ = np.empty(len(labeled), dtype=int), np.empty(len(labeled))
+        in_order, fitted = np.argsort(np.concatenate(folds)), zip(self.fold_estimators_, folds, strict=True)
+        told = [predict_fold("estimator", model, rows, fold) for model, fold in fitted]
+        self.fold_ = np.repeat(np.arange(len(folds)), list(map(len, folds)))[in_order]
+        self.held_out_ = np.concatenate(told)[in_order]
         self._labeled_rows, self._difficulty_added = rows.iloc[labeled], np.zeros(len(folds))
         some = rows.iloc[:: -(-len(rows) // MAX_ROWS)]
-        for number, (fold, model) in enumerate(zip(folds, self.fold_estimators_, strict=True)):
-            places = np.searchsorted(labeled, fold)
-            self.fold_[places] = number
-            self.held_out_[places] = predict_fold("estimator", model, rows, fold)
         self.errors_ = np.abs(self.held_out_ - targets[labeled])
         for number, fold in enumerate(folds):
             # Half as difficult as usual is the least: else where models agree by chance an error is huge.
@@ -132,20 +125,8 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
             self.errors_[self.fold_ == number] /= self._difficulty(number, rows.iloc[fold])
         return self
 
-    def predict(self, X: ArrayLike | pd.DataFrame) -> np.ndarray:
-        """Estimates of the regressor that was fitted on all labels.
-
-        Parameters
-        ----------
-        X : array-like or pandas.DataFrame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        numpy.ndarray of shape (n_samples,)
-            In the target's unit.
-        """
-        check_is_fitted(self)
-        return check_finite(self.estimator_.predict(self._rows(X)))
+    def _predict(self, X: Any) -> np.ndarray:
+        return self.estimator_.predict(X)
 
     def predict_interval(self, X: ArrayLike | pd.DataFrame, coverage: float = 0.8) -> np.ndarray:
         """Between which values the targets lie.
@@ -169,7 +150,7 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         check_is_fitted(self)
         n = len(self.errors_)
         rank = rank_of_bound(n, coverage)
-        rows = self._rows(X)
+        rows = self._validate_rows(X)
         bounds = np.empty((len(rows), 2))
         at_once = max(1, MAX_VALUES // n)
         for part in (slice(start, start + at_once) for start in range(0, len(rows), at_once)):
@@ -183,7 +164,7 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
             bounds[part, 1] = np.partition(centres + widths, n - rank, axis=1)[:, n - rank]
         return np.sort(bounds, axis=1)  # at small coverages they may cross
 
-    def _rows(self, X: ArrayLike | pd.DataFrame) -> pd.DataFrame:
+    def _validate_rows(self, X: ArrayLike | pd.DataFrame, **_: Any) -> Any:
         """Rows as the regressors know them: an array's columns get the names that they had in `fit`."""
         rows = pd.DataFrame(check_table("X", X, may_have_gaps=True))
         names = getattr(self, "feature_names_in_", rows.columns)

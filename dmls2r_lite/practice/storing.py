@@ -32,13 +32,12 @@ TEXT = Rule(
     lambda value: isinstance(value, str) and len(value) <= 2000 and value.replace("\n", "").isprintable(),
 )
 TEXTS = Rule(f"a dict of {TEXT.allowed}", lambda value: all(map(TEXT.fits, [*value, *value.values()])))
-_NUMBER = number("a finite number", lambda value: True).or_none()
 _ERROR = number("a finite number of 0 or more", lambda value: value >= 0).or_none()
 _RULES = {
     **dict.fromkeys(["data", "target", "unit", "verdict", "missing_values"], TEXT),
     **dict.fromkeys(["versions", "column_types"], TEXTS),
     **dict.fromkeys(["expected_error", "error_margin"], _ERROR),
-    **dict.fromkeys(["lowest", "highest"], _NUMBER),
+    **dict.fromkeys(["lowest", "highest"], number("a finite number", lambda value: True).or_none()),
     "n_labeled": COUNT,
     "n_unlabeled": count(0),
     "coverage": SHARE.or_none(),
@@ -97,10 +96,8 @@ class Card(_Checked):
 
     def __str__(self) -> str:
         unit = f" [{self.unit}]" if self.unit else ""
-        lines = [
-            f"Estimates {self.target}{unit}, learned from {self.data}: "
-            f"{self.n_labeled} labeled rows and {self.n_unlabeled} without a label."
-        ]
+        rows = f"{self.n_labeled} labeled rows and {self.n_unlabeled} without a label"
+        lines = [f"Estimates {self.target}{unit}, learned from {self.data}: {rows}."]
         if (error := self.expected_error) is not None:
             margin = "" if self.error_margin is None else f" ± {self.error_margin:.3g}"
             lines.append(f"Expected mean absolute error on new rows: {error:.3g}{margin}{unit}.")
@@ -139,9 +136,8 @@ class StoredModel(_Checked):
         if self.preprocessor is None:
             return dict.fromkeys(map(str, getattr(self.model, "feature_names_in_", ())), "number")
         first = _of_columns(self.preprocessor)
-        kinds = {
-            name: kind for kind, _, names in first.transformers_ if kind != "remainder" for name in names
-        }
+        parts = [part for part in first.transformers_ if part[0] != "remainder"]
+        kinds = {name: kind for kind, _, names in parts for name in names}
         return {name: kinds[name] for name in first.feature_names_in_ if name in kinds}
 
     def predict(self, features: pd.DataFrame | ArrayLike) -> np.ndarray:
@@ -170,21 +166,19 @@ class StoredModel(_Checked):
     ) -> np.ndarray | None:
         """Low and high ends (n, 2) of the model's intervals, None if it gives none.
 
-        Without a `coverage` it is the card's.
+        Without a `coverage` it is the card's, else 0.8.
         """
         if not hasattr(self.model, "predict_interval"):
             return None
-        coverage = self.card.coverage if coverage is None else coverage
-        options = {} if coverage is None else {"coverage": coverage}
-        return self.model.predict_interval(self._prepare(features), **options)
+        asked = next(share for share in (coverage, self.card.coverage, 0.8) if share is not None)
+        return self.model.predict_interval(self._prepare(features), asked)
 
     def _prepare(self, features: Any) -> Any:
         if not (columns := list(self.columns)):
             return features
         missing = ", ".join(name for name in columns if name not in getattr(features, "columns", ()))
         demand(not missing, f"features must be a frame that has the columns {missing}")
-        table = features[columns]
-        check_table("features", table, may_have_gaps=True)
+        table: Any = check_table("features", features[columns], may_have_gaps=True)
         if self.preprocessor is None:
             table = to_numbers(table)
             gaps = ", ".join(table.columns[table.isna().any()])
@@ -321,8 +315,7 @@ def _probe(stored: StoredModel) -> list[np.ndarray]:
     """What a model says to some rows of features, and to one of a table in which nothing is known."""
     bare, n_features = replace(stored, preprocessor=None), min(stored.model.n_features_in_, 10**6)
     X = as_in_fit(stored.model, check_random_state(0).uniform(size=(N_PROBES, n_features)))
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         answers = [bare.predict(X), bare.predict_interval(X)]
         if stored.preprocessor is not None:
             answers.append(stored.predict(pd.DataFrame(np.nan, [0], list(stored.columns))))

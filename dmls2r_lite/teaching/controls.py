@@ -18,7 +18,6 @@ from IPython.core.getipython import get_ipython
 from IPython.display import display
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.transforms import Bbox
 
 INSTEAD = "In JupyterLab, with anywidget, there are sliders for this figure here when you run this cell."
 
@@ -53,7 +52,7 @@ class Explorer:
         """Start each control somewhere."""
         known = {name: value for name, value in self.start.items() if value in self.controls[name]}
         self.start = {name: values[0] for name, values in self.controls.items()} | known
-        self._places: list[Bbox] = []  # of the axes: to find them takes half as long as to draw
+        self._places: list[Any] = []  # of the axes: to find them takes half as long as to draw
 
     def picture(self, **values: Any) -> tuple[bytes, str]:
         """The figure as PNG, and what it shows in a sentence, for some values of the controls.

@@ -11,16 +11,8 @@ from pathlib import Path
 
 import nbformat
 from nbconvert.preprocessors import ClearMetadataPreprocessor
+from nbgrader import preprocessors as theirs
 from nbgrader.apps import NbGraderAPI
-from nbgrader.preprocessors import (
-    AssignLatePenalties,
-    CheckCellMetadata,
-    ClearOutput,
-    IgnorePattern,
-    LimitOutput,
-    OverwriteKernelspec,
-    SaveAutoGrades,
-)
 from traitlets.config import Config
 
 from ..foundation.files import replacing, write_whole
@@ -44,13 +36,10 @@ def configure(c: Config) -> None:
     c.CourseDirectory.course_id = "dmls2r"
     c.ClearSolutions.code_stub = {"python": "raise NotImplementedError  # your code here"}
     c.HTMLExporter.sanitize_html = True  # no scripts in what a submission shows
-    c.Autograde.sanitize_preprocessors = [
-        ClearOutput, OverwriteKernelspec, RestoreCells, CheckCellMetadata,
-    ]  # fmt: skip
-    c.Autograde.autograde_preprocessors = [
-        ExecuteAll, IgnorePattern, ClearMetadataPreprocessor, LimitOutput, SaveAutoGrades,
-        AssignLatePenalties, CheckCellMetadata,
-    ]  # fmt: skip
+    first = [theirs.ClearOutput, theirs.OverwriteKernelspec, RestoreCells, theirs.CheckCellMetadata]
+    then = [ExecuteAll, theirs.IgnorePattern, ClearMetadataPreprocessor, theirs.LimitOutput]
+    marks = [theirs.SaveAutoGrades, theirs.AssignLatePenalties, theirs.CheckCellMetadata]
+    c.Autograde.sanitize_preprocessors, c.Autograde.autograde_preprocessors = first, then + marks
 
 
 def build_course(source: Path, course: Path) -> list[Path]:

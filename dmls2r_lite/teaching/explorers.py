@@ -45,10 +45,8 @@ def pairs_explorer(
         With a slider ``N``.
     """
     sizes = list(fits)
-    errors = {
-        n: [np.abs(on_labeled - y_labeled[:n]).mean(), np.abs(on_test - y_test).mean()]
-        for n, (on_labeled, on_test) in fits.items()
-    }
+    truth = {n: (y_labeled[:n], y_test) for n in sizes}
+    errors = {n: [np.abs(a - b).mean() for a, b in zip(fits[n], truth[n], strict=True)] for n in sizes}
     targets = np.concatenate([y_labeled, y_test])
     everything = np.concatenate([targets, *(estimates for pair in fits.values() for estimates in pair)])
     limits = everything.min(), everything.max()
@@ -234,7 +232,6 @@ def trials_explorer(trials: pd.DataFrame, units: Mapping[str, str], start: Mappi
     Explorer
         With menus ``dataset`` and ``method`` and a slider ``N``.
     """
-    methods = list(dict.fromkeys(trials["method"]))
     means = trials.groupby(["dataset", "n_labeled", "method"])["mae"].mean()
 
     @functools.cache
@@ -256,8 +253,8 @@ def trials_explorer(trials: pd.DataFrame, units: Mapping[str, str], start: Mappi
             "for all cells of each question. An interval is not corrected."
         )
 
-    controls = {"dataset": list(dict.fromkeys(trials["dataset"])), "method": methods, "N": list(N_LABELED)}
-    return Explorer(draw, controls, start, ["dataset", "method"], size=(9, 3.8))
+    menus = {name: trials[name].unique().tolist() for name in ("dataset", "method")}
+    return Explorer(draw, {**menus, "N": list(N_LABELED)}, start, list(menus), size=(9, 3.8))
 
 
 def choices_explorer(

@@ -25,7 +25,6 @@ from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import Execute, OverwriteCells
 from traitlets import Enum, Integer
-from traitlets.config import LoggingConfigurable
 
 _PACKAGE = Path(__file__).parents[1]
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store", "/etc/alternatives")
@@ -103,7 +102,7 @@ class ExecuteAll(Execute):
             before = _shut_in(course, handed_in, sockets, self.disk)
             kernel.connection_file, kernel.transport = str(sockets / "kernel.json"), "ipc"
         else:
-            _warn(self.parent)
+            _warn(self.log)
             after.enter_context(_put_back(course, self.log))
             after.enter_context(_nothing_left())
             shutil.copytree(handed_in, home / "files", symlinks=True)
@@ -165,8 +164,8 @@ def _limit(memory: int, disk: int) -> None:
 
 
 @functools.cache  # once a run
-def _warn(exporter: LoggingConfigurable) -> None:
-    exporter.log.warning(
+def _warn(log: logging.Logger) -> None:
+    log.warning(
         "Without bubblewrap a submission may read, send and change whatever you may, such as the solutions, "
         "other submissions and your own files: only what it changes in this course is put back."
     )

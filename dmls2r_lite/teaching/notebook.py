@@ -61,8 +61,7 @@ def check_parameters(
         If a file is missing, may not be read or cannot be downloaded.
     """
     check_values(dataset=dataset, **parameters)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # they are in the dataset's note too
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # the dataset's note says them too
         data = load(dataset, **{name: parameters[name] for name in TO_LOAD if name in parameters})
     n_known, wanted = int(data.target.notna().sum()), f"a value in {MIN_LABELS} rows or more"
     got = f"{shorten(data.target.name)} has {n_known}; dmls2r choose says which rows to label"
@@ -98,13 +97,10 @@ def _with_groups(data: Dataset, groups: str) -> Dataset:
     """A dataset with a column in the place of a feature that says which rows belong together."""
     table = data.features if data.reading is None else data.reading.table.drop(columns=str(data.target.name))
     check_column("groups", groups, data.name, table)
-    return replace(
-        data,
-        features=data.features.drop(columns=groups, errors="ignore"),
-        columns=None if data.columns is None else data.columns.drop(groups),
-        notices=tuple(notice for notice in data.notices if notice.topic != "groups"),
-        groups=table[groups],
-    )
+    features = data.features.drop(columns=groups, errors="ignore")
+    columns = None if data.columns is None else data.columns.drop(groups)
+    notices = tuple(notice for notice in data.notices if notice.topic != "groups")
+    return replace(data, features=features, columns=columns, notices=notices, groups=table[groups])
 
 
 def answer(text: str) -> Markdown:
