@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from .fitting import fit_side_by_side
 from .foundation.checks import Scaling
 from .foundation.descent import Hook
-from .foundation.rows import RowsThroughNetworks, in_precision_of
+from .foundation.networks import RowsThroughNetworks, in_precision_of
 from .foundation.scores import MiningMode
 from .losses import MetricLoss, RankedListLoss
 from .miner import Miner

@@ -19,11 +19,10 @@ from sklearn.utils import check_array, check_random_state, column_or_1d
 from sklearn.utils.validation import check_consistent_length
 from torch import Tensor, nn
 
-from .foundation.checks import check_numbers, is_labeled, make_scaler, seeded_torch
+from .foundation.checks import check_numbers, is_labeled, make_scaler
 from .foundation.descent import Hook
+from .foundation.networks import as_columns, find_device, probe_encoder, probe_head, seeded_torch
 from .foundation.parameters import ParameterError, check_not_above, check_rules
-from .foundation.probing import check_encoder_given, find_device, probe_encoder, probe_head
-from .foundation.rows import as_columns
 from .model import LinearPairHead, SiameseNetwork, make_encoder
 from .training import TrainingSet, train_side_by_side
 
@@ -127,7 +126,6 @@ def _train(
 def _check(model: Any, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Check data and parameters, before any work."""
     X_checked, y_checked = model._validate_training_set(X, y)
-    check_encoder_given(model.encoder, X_checked)
     labeled = is_labeled(y_checked)
     model.n_labeled_, model.n_unlabeled_ = int(labeled.sum()), int((~labeled).sum())
     check_rules(model.get_params(deep=False))

@@ -145,7 +145,7 @@ class TestPredict:
 
     def test_blocks_of_rows_make_no_difference(self, split, fitted, monkeypatch):
         whole = fitted.predict(split.X_test), fitted.transform(split.X_test)
-        monkeypatch.setattr("dmls2r_lite.foundation.rows.ROWS_PER_BLOCK", 7)
+        monkeypatch.setattr("dmls2r_lite.foundation.networks.ROWS_PER_BLOCK", 7)
         assert_allclose(fitted.predict(split.X_test), whole[0], rtol=1e-12)
         assert_allclose(fitted.transform(split.X_test), whole[1], rtol=1e-12)
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, is_regressor
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
-from sklearn.utils import check_array, check_random_state, column_or_1d
+from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .parameters import ParameterError, check_rules, one_line, shown
-
-if TYPE_CHECKING:
-    import torch
+from .parameters import ParameterError, check_rules, demand, one_line, shown
 
 Scaling = Literal["minmax", "standard", "none"]
 TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64, pd.Period)
@@ -62,6 +58,7 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
 
     _any_shape: ClassVar[bool] = False  # whether a sample may be an image, and a target a vector
     _at_least: ClassVar[dict[str, int]] = {}  # see `check_rules`
+    _min_labels: ClassVar[int] = 2
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Train on labeled and unlabeled rows.
@@ -109,29 +106,24 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
         return check_finite(self._predict(self._validate_rows(X)))
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
-        raise NotImplementedError
+        """Train on what was checked."""
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
     def _validate_training_set(self, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """Check X and y; unlike scikit-learn's own check, y may hold NaN (but 2 numbers at least)."""
+        """Check X and y; unlike scikit-learn's own check, y may hold NaN (but some numbers)."""
         rows = self._validate_rows(X, reset=True, ensure_min_samples=2)
-        return rows, check_targets(y, len(rows), may_be_vectors=self._any_shape)
+        is_given = rows.ndim == 2 or getattr(self, "encoder", None) is not None
+        demand(is_given, f"encoder must be given for samples of shape {rows.shape[1:]}, got None")
+        return rows, check_targets(y, len(rows), at_least=self._min_labels, may_be_vectors=self._any_shape)
 
     def _validate_rows(self, X: ArrayLike, *, reset: bool = False, ensure_min_samples: int = 1) -> np.ndarray:
         """Check rows to predict against those of `fit`, or with `reset` those of `fit`."""
-        return np.asarray(
-            validate_data(
-                self,
-                check_numbers("X", X),
-                # Large arrays may be mapped from a file: where float32 may stay, no copy fills the memory.
-                dtype=[np.float64, np.float32] if self._any_shape else [np.float64],
-                reset=reset,
-                ensure_min_samples=ensure_min_samples,
-                allow_nd=self._any_shape,
-            )
-        )
+        # Large arrays may be mapped from a file: where float32 may stay, no copy fills the memory.
+        dtypes = [np.float64, np.float32] if self._any_shape else [np.float64]
+        options = {"dtype": dtypes, "ensure_min_samples": ensure_min_samples, "allow_nd": self._any_shape}
+        return np.asarray(validate_data(self, check_numbers("X", X), reset=reset, **options))
 
 
 def takes_unlabeled(estimator: BaseEstimator) -> bool:
@@ -143,8 +135,8 @@ def takes_unlabeled(estimator: BaseEstimator) -> bool:
 
 def check_regressor(name: str, value: object) -> None:
     """Raise ParameterError unless a value is a regressor that can be cloned: no class, no name of one."""
-    if isinstance(value, type) or not hasattr(value, "get_params") or not is_regressor(value):
-        raise ParameterError(f"{name} must be a regressor, such as RidgeCV(), got {shown(value)}")
+    is_one = not isinstance(value, type) and hasattr(value, "get_params") and is_regressor(value)
+    demand(is_one, f"{name} must be a regressor, such as RidgeCV(), got {shown(value)}")
 
 
 def check_numbers(name: str, values: Any) -> Any:
@@ -156,10 +148,10 @@ def check_numbers(name: str, values: Any) -> Any:
         array = part if isinstance(part, pd.Series) else np.asarray(part)
         kind = getattr(array.dtype, "kind", "O")
         objects = np.asarray(array).ravel() if kind == "O" else ()
-        if kind in "mM" or any(isinstance(one, TIMES) for one in objects):
-            raise ParameterError(f"{name} must hold numbers, got dates or times")
-        if kind == "c" or any(isinstance(one, complex) for one in objects):
-            raise ParameterError(f"{name} must hold real numbers: Complex data not supported")
+        has_times = kind in "mM" or any(isinstance(one, TIMES) for one in objects)
+        demand(not has_times, f"{name} must hold numbers, got dates or times")
+        is_complex = kind == "c" or any(isinstance(one, complex) for one in objects)
+        demand(not is_complex, f"{name} must hold real numbers: Complex data not supported")
     return np.ma.filled(values.astype(float), np.nan) if isinstance(values, np.ma.MaskedArray) else values
 
 
@@ -175,23 +167,26 @@ def check_table(
         numbers; where an array may have gaps, its texts and infinity are left to others too.
     """
     if not isinstance(table, pd.DataFrame):
-        numbers = check_numbers(name, table)
         options: dict[str, Any] = {"dtype": None, "ensure_all_finite": False} if may_have_gaps else {}
-        try:
-            return check_array(numbers, ensure_min_samples=at_least, input_name=name, **options)
-        except (TypeError, ValueError) as error:
-            raise ParameterError(f"{name} must be a frame or rows of numbers: {one_line(error)}") from error
-    if 0 in table.shape:
-        raise ParameterError(f"{name} must have rows and columns, got shape {table.shape}")
+        options |= {"ensure_min_samples": at_least, "input_name": name}
+        wanted = f"{name} must be a frame or rows of numbers"
+        return _checked(wanted, check_array, check_numbers(name, table), **options)
+    demand(0 not in table.shape, f"{name} must have rows and columns, got shape {table.shape}")
     names = table.columns.map(str)
-    if not names.is_unique:
-        raise ParameterError(
-            f"{name} must have columns of different names, got {names[names.duplicated()][0]!r} twice"
-        )
+    for twice in names[names.duplicated()]:
+        raise ParameterError(f"{name} must have columns of different names, got {twice!r} twice")
     for column in table.select_dtypes("number", exclude=["timedelta", "complex"]):
-        if np.isinf(table[column].to_numpy(dtype=float, na_value=np.nan)).any():
-            raise ParameterError(f"{name} must hold finite numbers or gaps, got infinity in column {column}")
+        is_infinite = np.isinf(table[column].to_numpy(dtype=float, na_value=np.nan)).any()
+        demand(not is_infinite, f"{name} must hold finite numbers or gaps, got infinity in column {column}")
     return table
+
+
+def _checked(wanted: str, check: Callable[..., np.ndarray], values: Any, **options: Any) -> np.ndarray:
+    """What a check of scikit-learn's gives, and on one line with what is wanted what it complains of."""
+    try:
+        return check(values, **options)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"{wanted}: {one_line(error)}") from error
 
 
 def check_targets(
@@ -204,32 +199,22 @@ def check_targets(
     ParameterError
         If one is no number, or they are not as many as rows, or fewer than `at_least` are known.
     """
-    if y is None:
-        raise ParameterError("fit requires y to be passed, but the target y is None")  # scikit-learn's words
-    numbers = check_numbers("y", y)
-    try:
-        targets = check_array(
-            numbers, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y"
-        )
-        if not (may_be_vectors and targets.ndim == 2 and targets.shape[1] > 1):
-            targets = column_or_1d(targets, warn=True)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(
-            f"y must hold a number for each row, NaN if it is unlabeled: {one_line(error)}"
-        ) from error
-    if n_rows is not None and len(targets) != n_rows:
-        raise ParameterError(
-            f"X and y must be as long, got inconsistent numbers of samples, {n_rows} and {len(targets)}"
-        )
+    demand(y is not None, "fit requires y to be passed, but the target y is None")  # scikit-learn's words
+    wanted = "y must hold a number for each row, NaN if it is unlabeled"
+    options = {"ensure_2d": False, "dtype": np.float64, "ensure_all_finite": "allow-nan", "input_name": "y"}
+    targets = _checked(wanted, check_array, check_numbers("y", y), **options)
+    if not (may_be_vectors and targets.ndim == 2 and targets.shape[1] > 1):
+        targets = _checked(wanted, column_or_1d, targets, warn=True)
+    sizes = f"{n_rows} and {len(targets)}"
+    is_as_long = n_rows is None or len(targets) == n_rows
+    demand(is_as_long, f"X and y must be as long, got inconsistent numbers of samples, {sizes}")
     labeled = is_labeled(targets)
     is_part = np.isfinite(targets).reshape(len(targets), -1).any(axis=1) & ~labeled
-    if is_part.any():
-        row = int(is_part.argmax())
-        raise ParameterError(
-            f"a target vector must be known or NaN as a whole, got {targets[row]} in row {row}"
-        )
-    if labeled.sum() < at_least:
-        raise ParameterError(f"y must hold at least {at_least} targets that are not NaN, got {labeled.sum()}")
+    for row in np.flatnonzero(is_part):
+        wanted = "a target vector must be known or NaN as a whole"
+        raise ParameterError(f"{wanted}, got {targets[row]} in row {row}")
+    n_known = labeled.sum()
+    demand(n_known >= at_least, f"y must hold at least {at_least} targets that are not NaN, got {n_known}")
     return targets
 
 
@@ -242,30 +227,10 @@ def check_training_set(X: ArrayLike | pd.DataFrame, y: ArrayLike) -> tuple[pd.Da
 def check_finite(estimates: np.ndarray) -> np.ndarray:
     """The estimates; ValueError if one is not finite, which only values far outside of `fit` make it."""
     is_finite = np.isfinite(estimates).reshape(len(estimates), -1).all(axis=1)
-    if not is_finite.all():
-        row = int(is_finite.argmin())
-        raise ValueError(
-            f"X must hold values of the size of those in fit, but in row {row} they give {estimates[row]}"
-        )
+    for row in np.flatnonzero(~is_finite):
+        wanted = "X must hold values of the size of those in fit"
+        raise ValueError(f"{wanted}, but in row {row} they give {estimates[row]}")
     return estimates
-
-
-def power_of_two(size: float) -> float:
-    """One near a size, 1 for 0: to divide by it rounds nothing."""
-    return float(2.0 ** np.frexp(size)[1]) if size else 1.0
-
-
-@contextmanager
-def seeded_torch(
-    random_state: int | np.random.RandomState | None, device: torch.device | None = None
-) -> Iterator[int]:
-    """All of PyTorch's draws (weights, dropout) come from a seed in here, and the user's generator rests."""
-    import torch  # here, because `data` and `study` do without it
-
-    seed = int(check_random_state(random_state).randint(2**31 - 1))
-    with torch.random.fork_rng(devices=[device] if device is not None and device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        yield seed
 
 
 def is_labeled(y: np.ndarray) -> np.ndarray:

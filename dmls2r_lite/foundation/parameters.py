@@ -186,10 +186,15 @@ def _beyond(value: Any, allowed: str) -> str:
     return ""
 
 
+def demand(holds: object, otherwise: str) -> None:
+    """Raise ParameterError with a message unless something holds: the first line of whoever takes a value."""
+    if not holds:
+        raise ParameterError(otherwise)
+
+
 def check_not_above(name: str, value: int, limit: int, of_what: str) -> None:
     """Raise ParameterError if a count exceeds how many there are of something."""
-    if value > limit:
-        raise ParameterError(f"{name} must not exceed {of_what}, {limit}, got {value}")
+    demand(value <= limit, f"{name} must not exceed {of_what}, {limit}, got {value}")
 
 
 def one_line(text: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import pandas as pd
@@ -13,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimators import DMLS2RRegressor
 from ..foundation.checks import SemiSupervisedRegressor, check_regressor
-from ..foundation.parameters import ParameterError, check_rules, shown
+from ..foundation.parameters import check_rules, demand, shown
 from ..rivals.plain import plain_models
 from ..rivals.twins import ExtraTrees, PairwiseDifferenceRegressor
-from .folds import deal_folds, fit_without, predict_fold
+from .folds import Folds, deal_folds, fit_without, predict_fold
 
 MAX_LABELS_IN_PAIRS = 100
 
@@ -43,6 +44,7 @@ def default_models(n_labeled: int) -> dict[str, RegressorMixin]:
     return models
 
 
+@dataclass(eq=False, repr=False)
 class AveragedRegressor(SemiSupervisedRegressor):
     """The mean of several models, weighted by how well each predicts labels left out.
 
@@ -80,21 +82,16 @@ class AveragedRegressor(SemiSupervisedRegressor):
     ['step 1', 'extra trees', 'extra trees on pairs', 'Gaussian process', 'ridge', '3-NN']
     """
 
-    def __init__(
-        self,
-        models: Mapping[str, RegressorMixin] | None = None,
-        *,
-        sharpness: float = 0.2,
-        cv: int = 5,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.models = models
-        self.sharpness = sharpness
-        self.cv = cv
-        self.random_state = random_state
+    _min_labels = 5
+
+    models: Mapping[str, RegressorMixin] | None = None
+    _: KW_ONLY
+    sharpness: float = 0.2
+    cv: int = 5
+    random_state: int | np.random.RandomState | None = None
 
     def fit_without(
-        self, X: pd.DataFrame, y: pd.Series, folds: Sequence[np.ndarray], seeds: Sequence[int]
+        self, X: pd.DataFrame, y: pd.Series, folds: Folds, seeds: Sequence[int]
     ) -> list[AveragedRegressor]:
         """Fit copies, each with the targets of a fold hidden, and with weights from the other folds.
 
@@ -124,9 +121,6 @@ class AveragedRegressor(SemiSupervisedRegressor):
         return copies
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
-        n_labeled = int(np.isfinite(y).sum())
-        if n_labeled < 5:
-            raise ParameterError(f"y must hold at least 5 targets that are not NaN, got {n_labeled}")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         folds = deal_folds(y, self.cv, seed)
         _fit_sharing({len(folds): self}, X, y, [*folds, np.zeros(0, dtype=int)], seed)
@@ -155,21 +149,15 @@ class AveragedRegressor(SemiSupervisedRegressor):
     def _members(self, n_labeled: int) -> dict[str, RegressorMixin]:
         """The models by name."""
         models = default_models(n_labeled) if self.models is None else self.models
-        if not isinstance(models, Mapping) or not models:
-            raise ParameterError(
-                f"models must be a mapping of names to regressors, or None, got {shown(models)}"
-            )
+        wanted = "models must be a mapping of names to regressors, or None"
+        demand(isinstance(models, Mapping) and models, f"{wanted}, got {shown(models)}")
         for model in models.values():
             check_regressor("each of models", model)
         return dict(models)
 
 
 def _fit_sharing(
-    averages: Mapping[int, AveragedRegressor],
-    X: np.ndarray,
-    y: np.ndarray,
-    folds: Sequence[np.ndarray],
-    seed: int,
+    averages: Mapping[int, AveragedRegressor], X: np.ndarray, y: np.ndarray, folds: Folds, seed: int
 ) -> None:
     """Fit averages, each without the fold of its number, and weight their models by errors on the others."""
     rows, targets = pd.DataFrame(X), pd.Series(y)
@@ -180,19 +168,18 @@ def _fit_sharing(
     places = [
         np.array([row for number in sorted(one) for row in folds[number]], dtype=int) for one in to_hide
     ]
-    others = {a: [b for b in with_labels if b != a] for a in averages}
-    known = {a: np.concatenate([y[folds[b]] for b in others[a]]) for a in averages}
-    models: dict[int, dict[str, RegressorMixin]] = {a: {} for a in averages}
-    errors: dict[int, dict[str, float]] = {a: {} for a in averages}
+    fitted = {}
     for name, member in next(iter(averages.values()))._members(int(np.isfinite(y).sum())).items():
         copies = fit_without(member, rows, targets, places, [seed] * len(places))
-        fitted = dict(zip(to_hide, copies, strict=True))
-        for a in averages:
-            models[a][name] = fitted[hidden[a, a]]
-            told = [predict_fold(f"models: {name}", fitted[hidden[a, b]], rows, folds[b]) for b in others[a]]
-            errors[a][name] = float(np.abs(np.concatenate(told) - known[a]).mean())
+        fitted[name] = dict(zip(to_hide, copies, strict=True))
     for a, average in averages.items():
-        average.models_, average.errors_ = models[a], pd.Series(errors[a])
+        others = [b for b in with_labels if b != a]
+        known, errors = np.concatenate([y[folds[b]] for b in others]), {}
+        for name, without in fitted.items():
+            told = [predict_fold(f"models: {name}", without[hidden[a, b]], rows, folds[b]) for b in others]
+            errors[name] = float(np.abs(np.concatenate(told) - known).mean())
+        average.models_ = {name: without[hidden[a, a]] for name, without in fitted.items()}
+        average.errors_ = pd.Series(errors)
         lowest = max(average.errors_.min(), np.finfo(float).tiny)  # where a model makes no error
-        weights = np.exp(-len(known[a]) * (average.errors_ / lowest - 1).clip(0, 1e6) * average.sharpness)
+        weights = np.exp(-len(known) * (average.errors_ / lowest - 1).clip(0, 1e6) * average.sharpness)
         average.weights_ = weights / weights.sum()

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from ..data.preparing import describe_columns, make_preprocessor
 from ..foundation.checks import check_table
-from ..foundation.parameters import ParameterError, check_not_above, check_rules, shown
+from ..foundation.parameters import ParameterError, check_not_above, check_rules, demand, shown
 
 NOISE = 0.1  # variance of what a label adds to the Gaussian process, whose own variance is 1
 CLIP = 5.0  # standard deviations: what lies farther out counts as being there
@@ -36,8 +36,6 @@ def posterior_covariance(K: np.ndarray, labeled: ArrayLike) -> np.ndarray:
         ``K - K[:, L] (K[L, L] + NOISE I)^-1 K[L, :]``, a new array.
     """
     rows = np.asarray(labeled, dtype=int)
-    if len(rows) == 0:
-        return K.copy()
     factor = cho_factor(K[np.ix_(rows, rows)] + NOISE * np.eye(len(rows)))
     return K - K[:, rows] @ cho_solve(factor, K[rows])
 
@@ -198,8 +196,8 @@ class Space:
             named = rows.rename(columns=str)  # scikit-learn stumbles over numbers where a column is left out
             self.preprocessor = make_preprocessor(named).fit(named)
         values = self._numbers(rows)
-        if values.shape[1] == 0:
-            raise ParameterError("X must have a column that can be used, got none but empty or equal ones")
+        wanted = "X must have a column that can be used"
+        demand(values.shape[1], f"{wanted}, got none but empty or equal ones")
         self.largest = np.abs(values).max(axis=0)  # else the squares of huge values overflow
         self.largest[self.largest == 0] = 1
         values = values / self.largest
@@ -252,15 +250,14 @@ def rows_like(name: str, rows: Any, X: np.ndarray | pd.DataFrame) -> pd.DataFram
     given, table = check_table(name, rows), pd.DataFrame(X)
     found = pd.DataFrame(given)
     is_wider = found.shape[1] > table.shape[1] and not isinstance(given, pd.DataFrame)
-    if is_wider or not set(table).issubset(found):
-        wanted, got = (", ".join(map(str, part)) for part in (table, found))
-        raise ParameterError(f"{name} must have the columns of X, {wanted}, got {got}")
+    wanted, got = (", ".join(map(str, part)) for part in (table, found))
+    has_all = set(table).issubset(found) and not is_wider
+    demand(has_all, f"{name} must have the columns of X, {wanted}, got {got}")
     found = found[table.columns]
     of_x, of_rows = (describe_columns(part)["kind"] for part in (table, found))
     for column in table.columns[table.notna().any() & found.notna().any() & (of_x != of_rows)]:
-        raise ParameterError(
-            f"{name} must hold a {of_x[column]} in column {column}, as X does, got a {of_rows[column]}"
-        )
+        wanted = f"{name} must hold a {of_x[column]} in column {column}, as X does"
+        raise ParameterError(f"{wanted}, got a {of_rows[column]}")
     return found
 
 
@@ -271,8 +268,6 @@ def _check_positions(name: str, positions: Any, n_rows: int) -> np.ndarray:
         return np.flatnonzero(given)
     is_list = given.ndim == 1 and (given.dtype.kind in "iu" or given.size == 0)
     wrong = given[(given < 0) | (given >= n_rows)].tolist() if is_list else positions
-    if not is_list or wrong:
-        raise ParameterError(
-            f"{name} must hold positions from 0 to {n_rows - 1} or {n_rows} booleans, got {shown(wrong)}"
-        )
+    wanted = f"{name} must hold positions from 0 to {n_rows - 1} or {n_rows} booleans"
+    demand(is_list and not wrong, f"{wanted}, got {shown(wrong)}")
     return given.astype(int)

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 
 from ..foundation.checks import check_regressor, check_training_set
-from ..foundation.parameters import ParameterError, check_rules
+from ..foundation.parameters import check_rules, demand
 from .choosing import Space
 from .folds import predict_held_out
 
@@ -104,8 +104,7 @@ def cross_val_error(
     rows, values = check_training_set(X, y)
     frame, targets = rows.reset_index(drop=True), pd.Series(values)  # so that a row is a position
     labeled, others = frame[targets.notna()], frame[targets.isna()]
-    if chosen and others.empty:
-        raise ParameterError("with chosen=True there must be unlabeled rows in X, got none")
+    demand(not (chosen and others.empty), "with chosen=True there must be unlabeled rows in X, got none")
     random = check_random_state(random_state)
     seed = int(random.randint(2**31 - 1))
     held_out = predict_held_out(frame, targets, {"model": model}, n_repeats, seed, cv, groups=groups)
@@ -121,10 +120,8 @@ def cross_val_error(
             fold = held_out[held_out["repeat"] == 0].sort_values("row")["fold"].to_numpy()
             mean, spread = correct_for_choice(errors, fold, labeled, others)
         elif p_alike < LEVEL:
-            notice = (
-                f"The labeled rows look unlike the others (permutation test, p = {p_alike:.2g}): the error "
-                "on rows unlike them can be far larger than this."
-            )
+            found = f"The labeled rows look unlike the others (permutation test, p = {p_alike:.2g})"
+            notice = f"{found}: the error on rows unlike them can be far larger than this."
     return ExpectedError(mean, spread, held_out, p_alike, notice)
 
 
@@ -145,11 +142,8 @@ def decisive_targets(y: pd.Series) -> pd.Series:
         They, the farthest first; mostly none.
     """
     far = (y - y.median()).abs().sort_values(ascending=False, kind="stable")
-    decisive = [
-        n
-        for n in range(1, max(1, len(y) // 5) + 1)
-        if n < len(y) and far.iloc[n - 1] > 5 * far.iloc[n] > 0 and 3 * far.iloc[:n].sum() >= far.sum()
-    ]
+    sizes, few = far.to_numpy(), range(1, min(len(y), max(1, len(y) // 5) + 1))
+    decisive = [n for n in few if sizes[n - 1] > 5 * sizes[n] > 0 and 3 * sizes[:n].sum() >= sizes.sum()]
     return y[far.index[: max(decisive, default=0)]]
 
 
@@ -200,11 +194,7 @@ def _permutation_p(labeled: pd.DataFrame, others: pd.DataFrame, random: np.rando
     K = space.covariance(Z, Z)
     order = random.random_sample((N_PERMUTATIONS + 1, n)).argpartition(n_labeled, axis=1)[:, :n_labeled]
     order[0] = np.arange(n_labeled)
-    is_first = np.zeros((n, N_PERMUTATIONS + 1))
-    is_first[order.T, np.arange(N_PERMUTATIONS + 1)] = 1
-    of_first, total = K.sum(axis=0) @ is_first, K.sum()
-    within = np.einsum("ip,ip->p", is_first, K @ is_first)
-    across, rest = of_first - within, total - 2 * of_first + within
-    m = n - n_labeled
-    discrepancy = within / n_labeled**2 - 2 * across / (n_labeled * m) + rest / m**2
+    weights = np.full((n, N_PERMUTATIONS + 1), -1 / (n - n_labeled))  # of the first's mean minus the rest's
+    weights[order.T, np.arange(N_PERMUTATIONS + 1)] = 1 / n_labeled
+    discrepancy = np.einsum("ip,ip->p", weights, K @ weights)
     return float((discrepancy >= discrepancy[0] - 1e-12).mean())

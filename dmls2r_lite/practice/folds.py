@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,15 @@ from threadpoolctl import threadpool_limits
 
 from ..foundation.checks import check_targets, is_labeled, takes_unlabeled
 from ..foundation.files import ending_with
-from ..foundation.parameters import ParameterError, check_not_above, check_rules
+from ..foundation.parameters import ParameterError, check_not_above, check_rules, demand
 
 MAX_VALUES = 2 * 10**7  # of the features of all folds that are fitted side by side: they are copied
 
 
+Folds = Sequence[np.ndarray]  # positions of rows that are left out together
+
+
+@dataclass(eq=False)
 class LabeledKFold:
     """Folds for scikit-learn's `cross_val_score`, `GridSearchCV` and the like.
 
@@ -45,15 +50,12 @@ class LabeledKFold:
     [([0, 1, 3], [2]), ([1, 2, 3], [0])]
     """
 
-    def __init__(
-        self,
-        n_splits: int = 5,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None,
-    ) -> None:
-        is_generator = isinstance(random_state, np.random.Generator)
-        check_rules({"n_splits": n_splits, "random_state": None if is_generator else random_state})
-        self.n_splits = n_splits
-        self.random_state = random_state
+    n_splits: int = 5
+    random_state: int | np.random.RandomState | np.random.Generator | None = None
+
+    def __post_init__(self) -> None:
+        is_generator = isinstance(self.random_state, np.random.Generator)
+        check_rules({**vars(self), "random_state": None if is_generator else self.random_state})
 
     def split(
         self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None
@@ -94,22 +96,16 @@ class LabeledKFold:
     def _deal_groups(self, labels: np.ndarray, groups: ArrayLike, n_rows: int, rng: Any) -> list[np.ndarray]:
         """Deal whole groups: the largest first, each into the fold with the fewest labels so far."""
         values = np.asarray(groups, dtype=object)  # else an unknown one among texts is the text 'nan'
-        if values.shape != (n_rows,):
-            raise ParameterError(
-                f"groups must have a value for each of the {n_rows} rows, got shape {values.shape}"
-            )
+        got = f"got shape {values.shape}"
+        demand(values.shape == (n_rows,), f"groups must have a value for each of the {n_rows} rows, {got}")
         numbers, names = pd.factorize(values, use_na_sentinel=True)
         of_label = numbers[labels]
-        if (of_label < 0).any():
-            raise ParameterError(
-                f"groups must be known for every labeled row, got none for row {labels[of_label.argmin()]}"
-            )
+        for row in labels[of_label < 0]:
+            raise ParameterError(f"groups must be known for every labeled row, got none for row {row}")
         sizes = np.bincount(of_label, minlength=len(names))
         present = rng.permutation(np.flatnonzero(sizes))
-        if (n := len(present)) < self.n_splits:
-            raise ParameterError(
-                f"groups must be at least as many among labeled rows as folds, {self.n_splits}, got {n}"
-            )
+        wanted = f"groups must be at least as many among labeled rows as folds, {self.n_splits}"
+        demand(len(present) >= self.n_splits, f"{wanted}, got {len(present)}")
         folds: list[list[int]] = [[] for _ in range(self.n_splits)]
         for group in present[np.argsort(-sizes[present], kind="stable")]:
             min(folds, key=len).extend(labels[of_label == group])
@@ -145,9 +141,8 @@ def fit_with_seeds(
     fit_of = next((kind for kind in type(method).__mro__ if {"fit", "_fit"} & vars(kind).keys()), object)
     if len(models) > 1 and "fit_side_by_side" in vars(fit_of):
         return method.fit_side_by_side(models, training_sets)
-    with warnings.catch_warnings():
-        # A Gaussian process on ten samples says so for almost every split; its errors show it anyway.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    # A Gaussian process on ten samples says so for almost every split; its errors show it anyway.
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         for model, (X, y) in zip(models, training_sets, strict=True):
             rows = np.ones(len(y), dtype=bool) if takes_unlabeled(method) else y.notna().to_numpy()
             model.fit(X[rows], y[rows])
@@ -155,11 +150,7 @@ def fit_with_seeds(
 
 
 def fit_without(
-    method: RegressorMixin,
-    X: pd.DataFrame,
-    y: pd.Series,
-    folds: Sequence[np.ndarray],
-    seeds: Sequence[int],
+    method: RegressorMixin, X: pd.DataFrame, y: pd.Series, folds: Folds, seeds: Sequence[int]
 ) -> list[RegressorMixin]:
     """Fit copies of an estimator, each with the targets of a fold hidden; folds of one size side by side.
 
@@ -201,8 +192,8 @@ def predict_fold(name: str, model: RegressorMixin, X: pd.DataFrame, fold: np.nda
     """What a model that has not seen the labels of a fold estimates there; an error unless it is finite."""
     # Of a column, (n, 1), NumPy would make all differences between estimates and targets.
     estimates = column_or_1d(model.predict(X.iloc[fold]))
-    if not np.isfinite(estimates).all():
-        raise ParameterError(f"{name} must estimate finite numbers, got NaN or inf for a label left out")
+    wanted = f"{name} must estimate finite numbers"
+    demand(np.isfinite(estimates).all(), f"{wanted}, got NaN or inf for a label left out")
     return estimates
 
 
@@ -254,31 +245,23 @@ def predict_held_out(
     parts, folds, seeds = [], [], []
     for repeat in range(n_repeats):
         for number, fold in enumerate(deal_folds(y, n_folds, seed + repeat, groups)):
-            known = {"row": X.index[fold], "target": y.iloc[fold].to_numpy()}
-            parts.append(pd.DataFrame({"method": "", "repeat": repeat, "fold": number, **known}))
+            place = {"method": "", "repeat": repeat, "fold": number, "row": X.index[fold]}
+            parts.append(pd.DataFrame({**place, "target": y.iloc[fold].to_numpy()}))
             folds.append(fold)
             seeds.append(seed + repeat)
     predicted = Parallel(n_jobs=n_jobs)(
         delayed(ending_with)(os.getpid(), _predict_folds, X, y, name, method, folds, seeds)
         for name, method in methods.items()
     )
-    held_out = [
-        pd.concat(parts).assign(method=name, prediction=of_method)
-        for name, of_method in zip(methods, predicted, strict=True)
-    ]
+    known = pd.concat(parts)
+    of_methods = dict(zip(methods, predicted, strict=True)).items()
+    held_out = [known.assign(method=name, prediction=estimates) for name, estimates in of_methods]
     return pd.concat(held_out).sort_values("repeat", kind="stable", ignore_index=True)
 
 
 @threadpool_limits.wrap(limits=1)
 def _predict_folds(
-    X: pd.DataFrame,
-    y: pd.Series,
-    name: str,
-    method: RegressorMixin,
-    folds: Sequence[np.ndarray],
-    seeds: Sequence[int],
+    X: pd.DataFrame, y: pd.Series, name: str, method: RegressorMixin, folds: Folds, seeds: Sequence[int]
 ) -> np.ndarray:
-    models = fit_without(method, X, y, folds, seeds)
-    return np.concatenate(
-        [predict_fold(name, model, X, fold) for model, fold in zip(models, folds, strict=True)]
-    )
+    fitted = zip(fit_without(method, X, y, folds, seeds), folds, strict=True)
+    return np.concatenate([predict_fold(name, model, X, fold) for model, fold in fitted])

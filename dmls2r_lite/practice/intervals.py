@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -11,24 +12,17 @@ from numpy.typing import ArrayLike
 from sklearn.base import MetaEstimatorMixin, RegressorMixin
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..foundation.checks import (
-    SemiSupervisedRegressor,
-    check_finite,
-    check_regressor,
-    check_table,
-    check_training_set,
-)
-from ..foundation.parameters import ParameterError, check_rules
+from ..foundation.checks import SemiSupervisedRegressor, check_regressor, check_table, check_training_set
+from ..foundation.parameters import ParameterError, check_rules, demand
 from .folds import deal_folds, fit_without, predict_fold
 
 MAX_VALUES = 2**22  # of rows times labels that are looked at together
 MAX_ROWS = 2000  # by which a difficulty is scaled
 
-Normalizer = Literal["spread", "metric"]
 
-
+@dataclass(eq=False, repr=False)
 class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
     """Intervals around the estimates of any regressor, from its errors on labels left out (CV+).
 
@@ -78,18 +72,11 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
     (180, 2)
     """
 
-    def __init__(
-        self,
-        estimator: RegressorMixin,
-        cv: int = 5,
-        normalizer: Normalizer | None = None,
-        *,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.cv = cv
-        self.normalizer = normalizer
-        self.random_state = random_state
+    estimator: RegressorMixin
+    cv: int = 5
+    normalizer: Literal["spread", "metric"] | None = None
+    _: KW_ONLY
+    random_state: int | np.random.RandomState | None = None
 
     def fit(
         self, X: ArrayLike | pd.DataFrame, y: ArrayLike, groups: ArrayLike | None = None
@@ -121,23 +108,16 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         labeled = np.flatnonzero(np.isfinite(targets))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         folds = deal_folds(targets, self.cv, seed, groups)
-        *self.fold_estimators_, self.estimator_ = fit_without(
-            self.estimator,
-            rows,
-            pd.Series(targets, index=rows.index),
-            [*folds, np.zeros(0, dtype=int)],
-            [seed] * (len(folds) + 1),
-        )
-        self.n_features_in_ = rows.shape[1]
-        if all(isinstance(name, str) for name in rows):
-            self.feature_names_in_ = np.array(rows.columns, dtype=object)
-        self.fold_, self.held_out_ = np.empty(len(labeled), dtype=int), np.empty(len(labeled))
+        known, to_hide = pd.Series(targets, index=rows.index), [*folds, np.zeros(0, dtype=int)]
+        models = fit_without(self.estimator, rows, known, to_hide, [seed] * len(to_hide))
+        *self.fold_estimators_, self.estimator_ = models
+        validate_data(self, rows, skip_check_array=True)
+        in_order, fitted = np.argsort(np.concatenate(folds)), zip(self.fold_estimators_, folds, strict=True)
+        told = [predict_fold("estimator", model, rows, fold) for model, fold in fitted]
+        self.fold_ = np.repeat(np.arange(len(folds)), list(map(len, folds)))[in_order]
+        self.held_out_ = np.concatenate(told)[in_order]
         self._labeled_rows, self._difficulty_added = rows.iloc[labeled], np.zeros(len(folds))
         some = rows.iloc[:: -(-len(rows) // MAX_ROWS)]
-        for number, (fold, model) in enumerate(zip(folds, self.fold_estimators_, strict=True)):
-            places = np.searchsorted(labeled, fold)
-            self.fold_[places] = number
-            self.held_out_[places] = predict_fold("estimator", model, rows, fold)
         self.errors_ = np.abs(self.held_out_ - targets[labeled])
         for number, fold in enumerate(folds):
             # Half as difficult as usual is the least: else where models agree by chance an error is huge.
@@ -145,20 +125,8 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
             self.errors_[self.fold_ == number] /= self._difficulty(number, rows.iloc[fold])
         return self
 
-    def predict(self, X: ArrayLike | pd.DataFrame) -> np.ndarray:
-        """Estimates of the regressor that was fitted on all labels.
-
-        Parameters
-        ----------
-        X : array-like or pandas.DataFrame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        numpy.ndarray of shape (n_samples,)
-            In the target's unit.
-        """
-        check_is_fitted(self)
-        return check_finite(self.estimator_.predict(self._rows(X)))
+    def _predict(self, X: Any) -> np.ndarray:
+        return self.estimator_.predict(X)
 
     def predict_interval(self, X: ArrayLike | pd.DataFrame, coverage: float = 0.8) -> np.ndarray:
         """Between which values the targets lie.
@@ -180,10 +148,9 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
             If there are too few labels for that coverage: N must be 1 / (1 - coverage) - 1 or more.
         """
         check_is_fitted(self)
-        check_rules({"coverage": coverage})
         n = len(self.errors_)
         rank = rank_of_bound(n, coverage)
-        rows = self._rows(X)
+        rows = self._validate_rows(X)
         bounds = np.empty((len(rows), 2))
         at_once = max(1, MAX_VALUES // n)
         for part in (slice(start, start + at_once) for start in range(0, len(rows), at_once)):
@@ -197,7 +164,7 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
             bounds[part, 1] = np.partition(centres + widths, n - rank, axis=1)[:, n - rank]
         return np.sort(bounds, axis=1)  # at small coverages they may cross
 
-    def _rows(self, X: ArrayLike | pd.DataFrame) -> pd.DataFrame:
+    def _validate_rows(self, X: ArrayLike | pd.DataFrame, **_: Any) -> Any:
         """Rows as the regressors know them: an array's columns get the names that they had in `fit`."""
         rows = pd.DataFrame(check_table("X", X, may_have_gaps=True))
         names = getattr(self, "feature_names_in_", rows.columns)
@@ -215,14 +182,11 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
 
 def rank_of_bound(n: int, coverage: float) -> int:
     """Which of N sorted bounds is the limit, counted from outside; an error if there is none."""
-    rank = min(n, math.floor((1 - coverage) * (n + 1) + 1e-9))
-    if rank < 1:
-        needed = math.ceil(1 / (1 - coverage) - 1 - 1e-9)
-        raise ParameterError(
-            f"coverage must not exceed N / (N + 1), {n / (n + 1):.3g} with {n} labels, got {coverage}: that "
-            f"takes {needed} labels"
-        )
-    return rank
+    check_rules({"coverage": coverage})
+    rank, needed = math.floor((1 - coverage) * (n + 1) + 1e-9), math.ceil(1 / (1 - coverage) - 1 - 1e-9)
+    wanted = f"coverage must not exceed N / (N + 1), {n / (n + 1):.3g} with {n} labels"
+    demand(rank >= 1, f"{wanted}, got {coverage}: that takes {needed} labels")
+    return min(n, rank)
 
 
 def held_out_coverage(errors: np.ndarray, fold: np.ndarray, coverage: float = 0.8) -> float:
@@ -246,7 +210,6 @@ def held_out_coverage(errors: np.ndarray, fold: np.ndarray, coverage: float = 0.
     ParameterError
         If the other folds have too few labels for that coverage.
     """
-    check_rules({"coverage": coverage})
     within = np.empty(len(errors), dtype=bool)
     for number in np.unique(fold):
         others = np.sort(errors[fold != number])
@@ -289,10 +252,9 @@ def spread(model: RegressorMixin, X: pd.DataFrame) -> np.ndarray:
     if isinstance(parts, list) and len(parts) > 1:  # an array holds the steps of boosting
         values = np.asarray(rows, dtype=float)  # of which trees know no names
         return np.std([part.predict(values) for part in parts], axis=0)
-    raise ParameterError(
-        "normalizer='spread' must have a model of several parts (a forest, pairs, several networks or an "
-        f"average), got {type(model).__name__}"
-    )
+    some = "a forest, pairs, several networks or an average"
+    name = type(model).__name__
+    raise ParameterError(f"normalizer='spread' must have a model of several parts ({some}), got {name}")
 
 
 def metric_distance(model: RegressorMixin, X: pd.DataFrame, X_labeled: pd.DataFrame) -> np.ndarray:
@@ -315,11 +277,8 @@ def metric_distance(model: RegressorMixin, X: pd.DataFrame, X_labeled: pd.DataFr
         If the model has no metric space.
     """
     last, rows = _last_step(model, X)
-    if not hasattr(last, "transform"):
-        raise ParameterError(
-            f"normalizer='metric' must have a model with a metric space, such as DMLS2RRegressor, got "
-            f"{type(last).__name__}"
-        )
+    wanted = "normalizer='metric' must have a model with a metric space, such as DMLS2RRegressor"
+    demand(hasattr(last, "transform"), f"{wanted}, got {type(last).__name__}")
     labeled = last.transform(_last_step(model, X_labeled)[1])
     nearest = NearestNeighbors(n_neighbors=min(3, len(labeled))).fit(labeled)
     return nearest.kneighbors(last.transform(rows))[0].mean(axis=1)

@@ -28,6 +28,8 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.tree._tree import NODE_DTYPE, Tree
 from torch import Tensor
 
+from ..foundation.parameters import demand
+
 
 def _by_name(names: dict[str, str]) -> dict[str, str]:
     return {name: module for module, several in names.items() for name in several.split()}
@@ -84,10 +86,10 @@ def pack(versions: dict[str, str], contents: dict[str, Any]) -> bytes:
 
 def read_versions(content: bytes) -> dict[str, str]:
     """With what a file was made, as it says; ValueError if it is none, or of another format."""
-    _demand(content.startswith(START), "it begins otherwise; one of an earlier dmls2r-lite must be made anew")
+    demand(content.startswith(START), "it begins otherwise; one of an earlier dmls2r-lite must be made anew")
     header = json.loads(content.partition(b"\n")[0])
     version = header["dmls2r"]
-    _demand(version == VERSION, f"it is of version {version} of the format, and here is {VERSION}")
+    demand(version == VERSION, f"it is of version {version} of the format, and here is {VERSION}")
     return header["versions"]
 
 
@@ -95,10 +97,10 @@ def unpack(content: bytes) -> dict[str, Any]:
     """What `pack` was given; whatever does not fit raises an exception of some kind."""
     compressed, stream = content.partition(b"\n")[2], zlib.decompressobj()
     packed = stream.decompress(compressed, 2**26 + 100 * len(compressed))  # and see that its sum is right
-    _demand(stream.eof, "it is cut off, or much larger than it looks")
-    _demand(packed.startswith(b"PK\x03\x04"), "its model is no file of PyTorch")  # nor one of an old kind
+    demand(stream.eof, "it is cut off, or much larger than it looks")
+    demand(packed.startswith(b"PK\x03\x04"), "its model is no file of PyTorch")  # nor one of an old kind
     n_bytes = sum(part.file_size for part in ZipFile(io.BytesIO(packed)).infolist())
-    _demand(n_bytes <= len(packed), "its parts are compressed, which PyTorch never does")
+    demand(n_bytes <= len(packed), "its parts are compressed, which PyTorch never does")
     where = None if torch.cuda.is_available() else "cpu"
     try:
         with _LOADING, torch.serialization.safe_globals([*MAKERS, slice]):
@@ -162,18 +164,13 @@ def _is_on(names: dict[str, str], value: Any) -> bool:
 
 
 def _find(names: dict[str, str], name: str) -> Any:
-    _demand(name in names, f"{str(name)[:100]!r} is not on the list of what may be stored")
+    demand(name in names, f"{str(name)[:100]!r} is not on the list of what may be stored")
     return getattr(import_module(names[name]), name)
-
-
-def _demand(fits: bool, otherwise: str) -> None:
-    if not fits:
-        raise ValueError(otherwise)
 
 
 def _array(tensor: Tensor) -> np.ndarray:
     size = tensor.numel() * tensor.element_size()
-    _demand(size <= tensor.untyped_storage().nbytes(), "an array has more numbers than the file")
+    demand(size <= tensor.untyped_storage().nbytes(), "an array has more numbers than the file")
     return tensor.numpy().copy(order="K")  # as in all makers, since a file might exchange its memory later
 
 
@@ -210,7 +207,7 @@ def _object(name: str, state: dict[str, Any]) -> Any:
     kind = _find(CLASSES, name)
     own = getattr(kind, "__dataclass_fields__", ())
     hidden = [key for key in state if hasattr(kind, key) and key not in own]
-    _demand(hidden == [], f"an object of {name} brings {', '.join(hidden)} of its own")
+    demand(hidden == [], f"an object of {name} brings {', '.join(hidden)} of its own")
     value = kind.__new__(kind)
     value.__dict__.update(state)
     if "n_features_in_" in state:  # a file might exchange a tensor's memory later
@@ -221,9 +218,9 @@ def _object(name: str, state: dict[str, Any]) -> Any:
         value.estimators_ = [*value.estimators_]  # a file cannot add to this list any more
         are_trees = all(isinstance(part, DecisionTreeRegressor) for part in value.estimators_)
         widths = {part.n_features_in_ for part in value.estimators_}
-        _demand(are_trees and widths == {value.n_features_in_}, "a forest's trees ask for other features")
+        demand(are_trees and widths == {value.n_features_in_}, "a forest's trees ask for other features")
     elif name == "KNeighborsRegressor" and "_fit_X" in state:
-        _demand(value.metric_params is None, "neighbours have a metric of their own")
+        demand(value.metric_params is None, "neighbours have a metric of their own")
         value.fit(as_in_fit(value, np.array(value._fit_X)), np.array(value._y))
     elif name == "SVR" and "support_" in state:
         n = len(value.support_vectors_)
@@ -231,15 +228,15 @@ def _object(name: str, state: dict[str, Any]) -> Any:
         found = list(map(np.shape, (*arrays, value._n_support, value._probA, value._probB)))
         expected = [(n,), (n, value.n_features_in_), (1, n), (1,), (2,), (0,), (0,)]
         is_usual = value.kernel in ("linear", "poly", "rbf", "sigmoid") and value._sparse is False
-        _demand(found == expected and is_usual, "an SVR's arrays do not belong together")
+        demand(found == expected and is_usual, "an SVR's arrays do not belong together")
     elif name == "Pipeline":
-        _demand(value.memory is None, "a Pipeline has a folder as its memory")
+        demand(value.memory is None, "a Pipeline has a folder as its memory")
     return value
 
 
 def _tree(n_features: int, names: list[str], fields: np.ndarray, values: np.ndarray) -> Tree:
     """No maker: a tree takes rows of any width, so a file has none but in what checks how wide they are."""
-    _demand(names == list(NODE_DTYPE.names), "trees of this scikit-learn are made otherwise")
+    demand(names == list(NODE_DTYPE.names), "trees of this scikit-learn are made otherwise")
     nodes = np.zeros(len(values), NODE_DTYPE)
     for name, field in zip(names, fields, strict=True):
         nodes[name] = field
@@ -248,7 +245,7 @@ def _tree(n_features: int, names: list[str], fields: np.ndarray, values: np.ndar
     splits = children[:, 0] != -1
     is_once = np.array_equal(np.sort(children[splits], axis=None), np.arange(1, len(nodes)))
     asked = nodes["feature"][splits]
-    _demand(is_once and ((asked >= 0) & (asked < n_features)).all(), "a tree leads out of itself")
+    demand(is_once and ((asked >= 0) & (asked < n_features)).all(), "a tree leads out of itself")
     level, depth = np.zeros(1, dtype=int), -1
     while len(level):
         level, depth = children[level[splits[level]]].ravel(), depth + 1

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..data.preparing import _to_numbers as to_numbers
 from ..foundation.checks import check_table
 from ..foundation.files import replacing
-from ..foundation.parameters import COUNT, SHARE, ParameterError, Rule, count, number, shown
+from ..foundation.parameters import COUNT, SHARE, ParameterError, Rule, count, demand, number, shown
 from .packing import as_in_fit, pack, read_versions, unpack
 
 PACKAGES = ("dmls2r-lite", "numpy", "pandas", "scikit-learn", "torch")
@@ -32,13 +32,12 @@ TEXT = Rule(
     lambda value: isinstance(value, str) and len(value) <= 2000 and value.replace("\n", "").isprintable(),
 )
 TEXTS = Rule(f"a dict of {TEXT.allowed}", lambda value: all(map(TEXT.fits, [*value, *value.values()])))
-_NUMBER = number("a finite number", lambda value: True).or_none()
 _ERROR = number("a finite number of 0 or more", lambda value: value >= 0).or_none()
 _RULES = {
     **dict.fromkeys(["data", "target", "unit", "verdict", "missing_values"], TEXT),
     **dict.fromkeys(["versions", "column_types"], TEXTS),
     **dict.fromkeys(["expected_error", "error_margin"], _ERROR),
-    **dict.fromkeys(["lowest", "highest"], _NUMBER),
+    **dict.fromkeys(["lowest", "highest"], number("a finite number", lambda value: True).or_none()),
     "n_labeled": COUNT,
     "n_unlabeled": count(0),
     "coverage": SHARE.or_none(),
@@ -97,10 +96,8 @@ class Card(_Checked):
 
     def __str__(self) -> str:
         unit = f" [{self.unit}]" if self.unit else ""
-        lines = [
-            f"Estimates {self.target}{unit}, learned from {self.data}: "
-            f"{self.n_labeled} labeled rows and {self.n_unlabeled} without a label."
-        ]
+        rows = f"{self.n_labeled} labeled rows and {self.n_unlabeled} without a label"
+        lines = [f"Estimates {self.target}{unit}, learned from {self.data}: {rows}."]
         if (error := self.expected_error) is not None:
             margin = "" if self.error_margin is None else f" ± {self.error_margin:.3g}"
             lines.append(f"Expected mean absolute error on new rows: {error:.3g}{margin}{unit}.")
@@ -139,9 +136,8 @@ class StoredModel(_Checked):
         if self.preprocessor is None:
             return dict.fromkeys(map(str, getattr(self.model, "feature_names_in_", ())), "number")
         first = _of_columns(self.preprocessor)
-        kinds = {
-            name: kind for kind, _, names in first.transformers_ if kind != "remainder" for name in names
-        }
+        parts = [part for part in first.transformers_ if part[0] != "remainder"]
+        kinds = {name: kind for kind, _, names in parts for name in names}
         return {name: kinds[name] for name in first.feature_names_in_ if name in kinds}
 
     def predict(self, features: pd.DataFrame | ArrayLike) -> np.ndarray:
@@ -170,25 +166,23 @@ class StoredModel(_Checked):
     ) -> np.ndarray | None:
         """Low and high ends (n, 2) of the model's intervals, None if it gives none.
 
-        Without a `coverage` it is the card's.
+        Without a `coverage` it is the card's, else 0.8.
         """
         if not hasattr(self.model, "predict_interval"):
             return None
-        coverage = self.card.coverage if coverage is None else coverage
-        options = {} if coverage is None else {"coverage": coverage}
-        return self.model.predict_interval(self._prepare(features), **options)
+        asked = next(share for share in (coverage, self.card.coverage, 0.8) if share is not None)
+        return self.model.predict_interval(self._prepare(features), asked)
 
     def _prepare(self, features: Any) -> Any:
         if not (columns := list(self.columns)):
             return features
-        if missing := [name for name in columns if name not in getattr(features, "columns", ())]:
-            raise ParameterError(f"features must be a frame that has the columns {', '.join(missing)}")
-        table = features[columns]
-        check_table("features", table, may_have_gaps=True)
+        missing = ", ".join(name for name in columns if name not in getattr(features, "columns", ()))
+        demand(not missing, f"features must be a frame that has the columns {missing}")
+        table: Any = check_table("features", features[columns], may_have_gaps=True)
         if self.preprocessor is None:
             table = to_numbers(table)
-            if gaps := ", ".join(table.columns[table.isna().any()]):
-                raise ParameterError(f"features must have no gaps, as nothing fills them; got some in {gaps}")
+            gaps = ", ".join(table.columns[table.isna().any()])
+            demand(not gaps, f"features must have no gaps, as nothing fills them; got some in {gaps}")
             return table
         # What took no part in training may be absent, but the transformer wants its place.
         table = table.reindex(columns=_of_columns(self.preprocessor).feature_names_in_)
@@ -252,8 +246,8 @@ def save_model(
     array([30., 25.])
     """
     path = Path(path)
-    if path.is_dir() or (path.exists() and not overwrite):
-        raise ParameterError(f"path must name a new file, unless overwrite=True, but {path} exists")
+    is_free = not path.exists() or (overwrite and not path.is_dir())
+    demand(is_free, f"path must name a new file, unless overwrite=True, but {path} exists")
     stored = StoredModel(model, card, preprocessor, VERSIONS, dict(column_types or {}), missing_values)
     check_is_fitted(model)
     if preprocessor is not None:
@@ -312,8 +306,8 @@ def _restore(content: bytes, share: float) -> StoredModel:
     stored = StoredModel(**found | {"card": Card(**found["card"])})
     for now, then in zip(_probe(stored), probe, strict=True):
         # On another processor a few may differ: where neighbours tie, for example.
-        if np.isclose(now, then, rtol=0, atol=1e-6 * np.abs(then).max()).mean() < share:
-            raise ValueError("it predicts what it did not before")
+        is_same = np.isclose(now, then, rtol=0, atol=1e-6 * np.abs(then).max())
+        demand(is_same.mean() >= share, "it predicts what it did not before")
     return stored
 
 
@@ -321,14 +315,12 @@ def _probe(stored: StoredModel) -> list[np.ndarray]:
     """What a model says to some rows of features, and to one of a table in which nothing is known."""
     bare, n_features = replace(stored, preprocessor=None), min(stored.model.n_features_in_, 10**6)
     X = as_in_fit(stored.model, check_random_state(0).uniform(size=(N_PROBES, n_features)))
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         answers = [bare.predict(X), bare.predict_interval(X)]
         if stored.preprocessor is not None:
             answers.append(stored.predict(pd.DataFrame(np.nan, [0], list(stored.columns))))
     found = [np.asarray(answer, dtype=float) for answer in answers if answer is not None]
-    if not all(np.isfinite(answer).all() for answer in found):
-        raise ValueError("its predictions are not finite")
+    demand(all(np.isfinite(answer).all() for answer in found), "its predictions are not finite")
     return found
 
 

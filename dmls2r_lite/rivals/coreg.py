@@ -72,12 +72,12 @@ class COREGRegressor(SemiSupervisedRegressor):
     random_state: int | np.random.RandomState | None = None
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
-        labeled, unlabeled = np.flatnonzero(np.isfinite(y)), np.flatnonzero(np.isnan(y))
-        check_not_above("n_neighbors", self.n_neighbors, len(labeled), "the number of labels")
+        unlabeled = np.flatnonzero(np.isnan(y))
+        check_not_above("n_neighbors", self.n_neighbors, len(y) - len(unlabeled), "the number of labels")
 
-        waiting = check_random_state(self.random_state).permutation(len(unlabeled))
+        waiting = check_random_state(self.random_state).permutation(unlabeled)
         pool, waiting = waiting[: self.pool_size], waiting[self.pool_size :]
-        learners = [_CoLearner(X[labeled], y[labeled], X[unlabeled], self.n_neighbors, p) for p in self.p]
+        learners = [_CoLearner(X, y, self.n_neighbors, p) for p in self.p]
         picks = []
         for round_ in range(self.max_rounds):
             chosen = []
@@ -88,15 +88,15 @@ class COREGRegressor(SemiSupervisedRegressor):
                     pool = np.delete(pool, place)
             if not chosen:
                 break
-            for number, sample, target, drop in chosen:
-                learners[1 - number].add(sample, target)
-                picks.append((round_, number, unlabeled[sample], target, drop))
+            for number, row, target, drop in chosen:
+                learners[1 - number].add(row, target)
+                picks.append((round_, number, row, target, drop))
             missing = self.pool_size - len(pool)
             pool, waiting = np.concatenate([pool, waiting[:missing]]), waiting[missing:]
         self.picks_ = pd.DataFrame(picks, columns=["round", "chosen_by", "row", "target", "drop"])
         self.regressors_ = [
-            KNeighborsRegressor(self.n_neighbors, p=p).fit(learner.X, learner.y)
-            for p, learner in zip(self.p, learners, strict=True)
+            KNeighborsRegressor(self.n_neighbors, p=learner.p).fit(X[learner.rows], learner.y)
+            for learner in learners
         ]
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
@@ -106,43 +106,34 @@ class COREGRegressor(SemiSupervisedRegressor):
 class _CoLearner:
     """One of the two regressors. It keeps distances, so that no candidate needs a new fit."""
 
-    def __init__(self, X: np.ndarray, y: np.ndarray, X_unlabeled: np.ndarray, k: int, p: float) -> None:
-        self.X, self.y, self.X_unlabeled, self.k, self.p = X, y, X_unlabeled, k, p
-        self.to_unlabeled = self._distances(X, X_unlabeled)
-        between = self._distances(X, X)
-        # Of each labeled sample: its k nearest labeled ones (itself among them), nearest first.
-        self.neighbors = between.argsort(axis=1, kind="stable")[:, :k]
-        self.neighbor_distances = np.take_along_axis(between, self.neighbors, axis=1)
+    def __init__(self, X: np.ndarray, y: np.ndarray, k: int, p: float) -> None:
+        self.X, self.k, self.p = X, k, p
+        self.rows = np.flatnonzero(np.isfinite(y))  # that are labeled, also by the other one
+        self.y = y[self.rows]
+        self.distances = self._distances(self.rows)
 
-    def _distances(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return cdist(a, b, "minkowski", p=self.p)
+    def _distances(self, rows: np.ndarray) -> np.ndarray:
+        return cdist(self.X[rows], self.X, "minkowski", p=self.p)
 
     def choose(self, pool: np.ndarray) -> tuple[int, float, float]:
         """Place in the pool of the best candidate, its estimated target, and the drop in squared error."""
         if len(pool) == 0:
             return -1, np.nan, 0.0
-        distances = self.to_unlabeled[:, pool]
+        distances, between = self.distances[:, pool], self.distances[:, self.rows]
+        # Of each labeled sample: its k nearest labeled ones (itself among them), nearest first.
+        neighbors = between.argsort(axis=1, kind="stable")[:, : self.k]
+        farthest = np.take_along_axis(between, neighbors[:, -1:], axis=1)[:, 0]
         near = distances.argsort(axis=0, kind="stable")[: self.k]  # (k, pool): each candidate's neighbours
         targets = self.y[near].mean(axis=0)
-        before = self.y[self.neighbors].mean(axis=1)[near]
+        before = self.y[neighbors].mean(axis=1)[near]
         # A candidate that is nearer than a neighbour's k-th neighbour takes its place.
-        enters = np.take_along_axis(distances, near, axis=0) < self.neighbor_distances[near, -1]
-        after = before + enters * (targets - self.y[self.neighbors[near, -1]]) / self.k
+        enters = np.take_along_axis(distances, near, axis=0) < farthest[near]
+        after = before + enters * (targets - self.y[neighbors[near, -1]]) / self.k
         drops = ((self.y[near] - before) ** 2 - (self.y[near] - after) ** 2).sum(axis=0)
         best = int((drops >= drops.max() * (1 - TIE)).argmax())
         return best, float(targets[best]), float(drops[best])
 
-    def add(self, sample: int, target: float) -> None:
-        """Add an unlabeled sample, by its number, with a target to the labeled set."""
-        x, n = self.X_unlabeled[sample : sample + 1], len(self.y)
-        to_new = self.to_unlabeled[:, sample]
-        distances = np.column_stack([self.neighbor_distances, to_new])
-        numbers = np.column_stack([self.neighbors, np.full(n, n)])
-        order = distances.argsort(axis=1, kind="stable")[:, : self.k]
-
-        to_all = np.append(to_new, 0.0)  # the new one's own neighbours, itself included
-        own = to_all.argsort(kind="stable")[: self.k]
-        self.neighbors = np.vstack([np.take_along_axis(numbers, order, axis=1), own])
-        self.neighbor_distances = np.vstack([np.take_along_axis(distances, order, axis=1), to_all[own]])
-        self.to_unlabeled = np.vstack([self.to_unlabeled, self._distances(x, self.X_unlabeled)])
-        self.X, self.y = np.vstack([self.X, x]), np.append(self.y, target)
+    def add(self, row: int, target: float) -> None:
+        """Add an unlabeled sample with a target to the labeled set."""
+        self.rows, self.y = np.append(self.rows, row), np.append(self.y, target)
+        self.distances = np.vstack([self.distances, self._distances(self.rows[-1:])])

@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from ..foundation.parameters import ParameterError, check_rules
+from ..foundation.parameters import check_rules, demand
 from ..model import SiameseNetwork
 from ..training import Orders, TrainingSet, draw_batches
 
@@ -296,12 +296,10 @@ class PeerStep(_MetricStep):
         """How far differences are from what the others say."""
         rows, x, noisy = batch
         n_networks = len(rows) if rows.ndim == 2 else 1
-        if n_networks % self.n_peers or data.y_labeled.ndim > 2:
-            raise ParameterError(
-                f"n_networks must be n_peers, {self.n_peers}, or several times as many, of networks that "
-                f"can be stacked and have numbers as targets, got {n_networks}"
-            )
+        wanted = f"n_networks must be n_peers, {self.n_peers}, or several times as many"
+        of_whom = "of networks that can be stacked and have numbers as targets"
         y = data.y_labeled
+        demand(n_networks % self.n_peers == 0 and y.ndim < 3, f"{wanted}, {of_whom}, got {n_networks}")
         t = self._estimates_of_others(network, data, x)
         (g_l, h_l), (g_u, h_u) = network.scores(data.x_labeled), network.scores(noisy)
         z = y[:, :, None] - t[:, None]

@@ -14,20 +14,11 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
-from ..foundation.checks import (
-    SemiSupervisedRegressor,
-    check_regressor,
-    is_labeled,
-    make_scaler,
-    power_of_two,
-    seeded_torch,
-)
+from ..foundation.checks import SemiSupervisedRegressor, check_regressor, is_labeled, make_scaler
 from ..foundation.descent import check_weights, descend, make_adam
-from ..foundation.parameters import ParameterError, check_rules
-from ..foundation.probing import check_encoder_given, probe_encoder
-from ..foundation.rows import as_columns
+from ..foundation.networks import as_columns, probe_encoder, seeded_torch
+from ..foundation.parameters import check_rules
 from ..foundation.scores import pairs_from_numbers
 from ..foundation.side_by_side import SideBySide, separate
 from ..model import make_encoder
@@ -39,30 +30,24 @@ PAIRS_PER_BLOCK = 2**16
 class BatchTrainedRegressor(SemiSupervisedRegressor):
     """Base of rivals that are one network, trained batch by batch: alone, or several side by side.
 
-    A subclass has `_begin` and `_loss`, and `_end` if something is left to do.
+    A subclass has `learning_rate` and `random_state`, and three methods. ``_begin(X, y, seed)`` gives a
+    network, and for each gradient step samples, once or more, and what the loss is told of them. ``_loss``
+    takes the outputs for a batch's samples, and what it is told of them, and gives a scalar.
+    ``_end(X, y, losses)`` makes use of what was trained; the losses are those of all steps.
     """
 
-    learning_rate: float
-    random_state: int | np.random.RandomState | None
-
-    def _begin(self, X: np.ndarray, y: np.ndarray, seed: int) -> Begun:
-        """A network, and for each gradient step samples, once or more, and what the loss is told of them."""
-        raise NotImplementedError
-
-    def _loss(self, *seen: Tensor) -> Tensor:
-        """A scalar, from the outputs for a batch's samples, and what it is told of them."""
-        raise NotImplementedError
-
     def _end(self, X: np.ndarray, y: np.ndarray, losses: Tensor) -> None:
-        """Make use of what was trained; `losses` are those of all steps."""
+        """Nothing is left to do."""
 
-    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
-        _fit_all([self], [(X, y)])
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """As that of all estimators here."""
+        self.fit_side_by_side([self], [(X, y)])
+        return self
 
     @staticmethod
     def fit_side_by_side(
-        models: Sequence[BatchTrainedRegressor], training_sets: Sequence[tuple[ArrayLike, ArrayLike]]
-    ) -> list[BatchTrainedRegressor]:
+        models: Sequence[Any], training_sets: Sequence[tuple[ArrayLike, ArrayLike]]
+    ) -> list[Any]:
         """Fit several models at once: each is what `fit` alone would have made of it, to rounding.
 
         Parameters
@@ -80,39 +65,30 @@ class BatchTrainedRegressor(SemiSupervisedRegressor):
         checked = [m._validate_training_set(*one) for m, one in zip(models, training_sets, strict=True)]
         for model in models:
             check_rules(model.get_params(deep=False), at_least=model._at_least)
-        sizes = {(is_labeled(y).sum(), is_labeled(y).all()) for _, y in checked}
-        together = len(models) if len(sizes) == 1 else 1  # steps of other sizes cannot be stacked
-        for start in range(0, len(models), together):
-            _fit_all(models[start : start + together], checked[start : start + together])
+        if len({(is_labeled(y).sum(), is_labeled(y).all()) for _, y in checked}) > 1:
+            return [model.fit(*one) for model, one in zip(models, training_sets, strict=True)]  # other steps
+        begun, states = [], []
+        for model, (X, y) in zip(models, checked, strict=True):
+            with seeded_torch(model.random_state) as seed:
+                begun.append(model._begin(X, y, seed))
+                states.append(torch.get_rng_state())
+        networks, batches = zip(*begun, strict=True)
+        side = SideBySide(networks, states)
+        side.train()
+        of_one, rate = models[0]._loss, models[0].learning_rate
+
+        def loss(network: nn.Module, of_outputs: Callable[..., Tensor], *batch: Tensor) -> Tensor:
+            return of_outputs(*map(network, batch[:-1]), batch[-1])
+
+        adam, together = make_adam(side.trained, rate), side.each(of_one, can_map=True)
+        with side.generators.of(0):  # one alone draws as outside
+            losses = descend(side.losses(loss, batches, [of_one] * len(models), together), adam)
+        separate(networks)
+        for model, (X, y), own, network in zip(models, checked, losses.T, networks, strict=True):
+            check_weights(network, rate)
+            network.eval().double()  # so that a prediction does not depend on the rows predicted beside it
+            model._end(X, y, own)
         return list(models)
-
-
-def _fit_all(
-    models: Sequence[BatchTrainedRegressor], training_sets: Sequence[tuple[np.ndarray, np.ndarray]]
-) -> None:
-    begun, states = [], []
-    for model, (X, y) in zip(models, training_sets, strict=True):
-        with seeded_torch(model.random_state) as seed:
-            begun.append(model._begin(X, y, seed))
-            states.append(torch.get_rng_state())
-    networks, batches = zip(*begun, strict=True)
-    side = SideBySide(networks, states)
-    side.train()
-    of_one, rate = models[0]._loss, models[0].learning_rate
-
-    def loss(network: nn.Module, of_outputs: Callable[..., Tensor], *batch: Tensor) -> Tensor:
-        return of_outputs(*map(network, batch[:-1]), batch[-1])
-
-    adam = make_adam(side.trained, rate)
-    with side.generators.of(0):  # one alone draws as outside
-        losses = descend(
-            side.losses(loss, batches, [of_one] * len(models), side.each(of_one, can_map=True)), adam
-        )
-    separate(networks)
-    for model, (X, y), own, network in zip(models, training_sets, losses.T, networks, strict=True):
-        check_weights(network, rate)
-        network.eval().double()  # so that a prediction does not depend on the rows predicted beside it
-        model._end(X, y, own)
 
 
 @dataclass(eq=False, repr=False)
@@ -143,6 +119,7 @@ class MLPRegressor(BatchTrainedRegressor):
     """
 
     _any_shape = True
+    _at_least = {"batch_size": 2}  # an encoder with BatchNorm takes no batch of one  # noqa: RUF012
 
     hidden_sizes: Sequence[int] = (100, 100)
     _: KW_ONLY
@@ -154,15 +131,9 @@ class MLPRegressor(BatchTrainedRegressor):
     random_state: int | np.random.RandomState | None = None
 
     def _begin(self, X: np.ndarray, y: np.ndarray, seed: int) -> Begun:
-        check_encoder_given(self.encoder, X)
-        parts = [] if self.encoder is None else self.encoder.modules()
-        if self.batch_size == 1 and any(isinstance(part, _BatchNorm) for part in parts):
-            raise ParameterError("batch_size must be 2 or more for an encoder with BatchNorm, got 1")
-        labeled = is_labeled(y)
-        self.target_scaler_ = make_scaler("minmax").fit(as_columns(y[labeled]))
-        self._target_shape = y.shape[1:]
-        x = torch.as_tensor(X[labeled], dtype=torch.float32)
-        targets = torch.as_tensor(self.target_scaler_.transform(as_columns(y[labeled])), dtype=torch.float32)
+        labeled, self.target_scaler_ = is_labeled(y), make_scaler("minmax")
+        scaled = self.target_scaler_.fit_transform(as_columns(y[labeled]))
+        x, targets = (torch.as_tensor(part, dtype=torch.float32) for part in (X[labeled], scaled))
         encoder = copy.deepcopy(self.encoder)
         if encoder is None:
             encoder = make_encoder(X.shape[1], self.hidden_sizes)
@@ -183,8 +154,8 @@ class MLPRegressor(BatchTrainedRegressor):
         return (estimated - targets).square().mean()
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
-        scaled = _apply(self.network_, X)
-        return self.target_scaler_.inverse_transform(scaled).reshape(len(scaled), *self._target_shape)
+        y = self.target_scaler_.inverse_transform(_apply(self.network_, X))
+        return y if y.shape[1] > 1 else y[:, 0]
 
 
 class _OfAnySize:
@@ -198,7 +169,8 @@ class _OfAnySize:
         """As scikit-learn's."""
         parent: Any = super()
         y = np.asarray(y)
-        unit = power_of_two(np.ptp(y)) if y.size and y.dtype.kind in "iuf" and np.isfinite(y).all() else 1.0
+        is_known = y.size and y.dtype.kind in "iuf" and np.isfinite(y).all()
+        unit = float(2.0 ** np.frexp(np.ptp(y))[1]) if is_known and np.ptp(y) else 1.0
         parent.fit(X, y if unit == 1 else y / unit, sample_weight)
         for tree in self.estimators_:  # type: ignore[attr-defined]
             tree.tree_.value[:] *= unit

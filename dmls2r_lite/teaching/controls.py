@@ -18,7 +18,6 @@ from IPython.core.getipython import get_ipython
 from IPython.display import display
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.transforms import Bbox
 
 INSTEAD = "In JupyterLab, with anywidget, there are sliders for this figure here when you run this cell."
 
@@ -32,27 +31,28 @@ class Explorer:
     draw : callable
         Takes an empty figure and a value for each control by name, draws, and returns a sentence that
         says what is to be seen.
-    sliders, menus : mapping of str to sequence
+    controls : mapping of str to list
         The values of each control, in order. They are worked with the mouse or with the arrow keys,
         menus also with the first letters of a value.
     start : mapping of str to value
         Where a control does not start with its first value. What it does not have does not count.
+    menus : sequence of str, default=()
+        Names of the controls that are menus; the others are sliders.
     size : tuple of float, default=(9, 3.6)
         Of the figure in inches.
     """
 
     draw: Callable[..., str]
-    sliders: Mapping[str, Sequence[Any]]
-    menus: Mapping[str, Sequence[Any]]
+    controls: Mapping[str, list[Any]]
     start: Mapping[str, Any]
+    menus: Sequence[str] = ()
     size: tuple[float, float] = (9, 3.6)
 
     def __post_init__(self) -> None:
         """Start each control somewhere."""
-        self.controls = {name: list(values) for name, values in {**self.menus, **self.sliders}.items()}
         known = {name: value for name, value in self.start.items() if value in self.controls[name]}
-        self.start = {**{name: values[0] for name, values in self.controls.items()}, **known}
-        self._places: list[Bbox] = []  # of the axes: to find them takes half as long as to draw
+        self.start = {name: values[0] for name, values in self.controls.items()} | known
+        self._places: list[Any] = []  # of the axes: to find them takes half as long as to draw
 
     def picture(self, **values: Any) -> tuple[bytes, str]:
         """The figure as PNG, and what it shows in a sentence, for some values of the controls.
@@ -96,13 +96,9 @@ class Explorer:
             picture = traitlets.Unicode().tag(sync=True)  # as address
             sentence = traitlets.Unicode().tag(sync=True)
 
-        form = Form(
-            controls=[
-                {"name": name, "menu": name in self.menus, "values": list(map(str, values))}
-                for name, values in self.controls.items()
-            ],
-            places={name: values.index(self.start[name]) for name, values in self.controls.items()},
-        )
+        texts = {name: list(map(str, values)) for name, values in self.controls.items()}
+        kinds = [{"name": name, "menu": name in self.menus, "values": texts[name]} for name in texts]
+        form = Form(controls=kinds, places={name: texts[name].index(str(self.start[name])) for name in texts})
 
         def redraw(_: Any = None) -> None:
             chosen = {name: self.controls[name][place] for name, place in form.places.items()}

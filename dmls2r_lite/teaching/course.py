@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import os
 import re
@@ -12,23 +11,15 @@ from pathlib import Path
 
 import nbformat
 from nbconvert.preprocessors import ClearMetadataPreprocessor
-from nbformat import NotebookNode
+from nbgrader import preprocessors as theirs
 from nbgrader.apps import NbGraderAPI
-from nbgrader.preprocessors import (
-    AssignLatePenalties,
-    CheckCellMetadata,
-    ClearOutput,
-    IgnorePattern,
-    LimitOutput,
-    OverwriteKernelspec,
-    SaveAutoGrades,
-)
 from traitlets.config import Config
 
 from ..foundation.files import replacing, write_whole
+from ..foundation.parameters import demand
 from .grading import ExecuteAll, RestoreCells
 
-HIDDEN_TESTS = r"\n### BEGIN HIDDEN TESTS.*?### END HIDDEN TESTS"
+OF_TEACHERS = r"\n### BEGIN HIDDEN TESTS.*?### END HIDDEN TESTS|\n *### (?:BEGIN|END) SOLUTION"
 
 CONFIG = """\
 # Read by nbgrader when its commands run in this folder.
@@ -45,13 +36,10 @@ def configure(c: Config) -> None:
     c.CourseDirectory.course_id = "dmls2r"
     c.ClearSolutions.code_stub = {"python": "raise NotImplementedError  # your code here"}
     c.HTMLExporter.sanitize_html = True  # no scripts in what a submission shows
-    c.Autograde.sanitize_preprocessors = [
-        ClearOutput, OverwriteKernelspec, RestoreCells, CheckCellMetadata,
-    ]  # fmt: skip
-    c.Autograde.autograde_preprocessors = [
-        ExecuteAll, IgnorePattern, ClearMetadataPreprocessor, LimitOutput, SaveAutoGrades,
-        AssignLatePenalties, CheckCellMetadata,
-    ]  # fmt: skip
+    first = [theirs.ClearOutput, theirs.OverwriteKernelspec, RestoreCells, theirs.CheckCellMetadata]
+    then = [ExecuteAll, theirs.IgnorePattern, ClearMetadataPreprocessor, theirs.LimitOutput]
+    marks = [theirs.SaveAutoGrades, theirs.AssignLatePenalties, theirs.CheckCellMetadata]
+    c.Autograde.sanitize_preprocessors, c.Autograde.autograde_preprocessors = first, then + marks
 
 
 def build_course(source: Path, course: Path) -> list[Path]:
@@ -78,11 +66,11 @@ def build_course(source: Path, course: Path) -> list[Path]:
     ChildProcessError
         If nbgrader cannot make a release.
     """
-    if set("[]{}*?") & set(str(course.resolve())):  # nbgrader takes them for patterns
-        raise ValueError(f"the path of a course must not hold any of [ ] {{ }} * ?, got {course}")
+    is_no_pattern = not set("[]{}*?") & set(str(course.resolve()))  # for nbgrader
+    demand(is_no_pattern, f"the path of a course must not hold any of [ ] {{ }} * ?, got {course}")
     config = course / "nbgrader_config.py"
-    if course.exists() and any(course.iterdir()) and not config.exists():
-        raise ValueError(f"{course} holds other things than a course: give a new folder")
+    is_other = course.exists() and any(course.iterdir()) and not config.exists()
+    demand(not is_other, f"{course} holds other things than a course: give a new folder")
     names = sorted(path.parent.name for path in source.glob("*/*.ipynb"))
     course.mkdir(parents=True, exist_ok=True)
     if not config.exists():
@@ -96,21 +84,17 @@ def build_course(source: Path, course: Path) -> list[Path]:
             aside.parent.mkdir(exist_ok=True)
             ours.rename(aside)
         _write(ours, text)
-        solution = solution_of(nbformat.reads(text, as_version=4))
-        _write(course / "solutions" / ours.name, nbformat.writes(solution))
+        _write(course / "solutions" / ours.name, _solution_of(text))
     settings = Config()
     configure(settings)
     settings.CourseDirectory.root = str(course.resolve())
     nbgrader = NbGraderAPI(config=settings)
-    places = os.environ.get("PATH", "")
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), places])  # for alembic
-    try:
-        for name in names:
-            done = nbgrader.generate_assignment(name)
-            if not done["success"]:
-                raise ChildProcessError(f"nbgrader made no release of {name}:\n{done['log']}")
-    finally:
-        os.environ["PATH"] = places
+    places = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+    os.environ["PATH"] = os.pathsep.join(places)  # where nbgrader looks for alembic
+    for name in names:
+        done = nbgrader.generate_assignment(name)
+        if not done["success"]:
+            raise ChildProcessError(f"nbgrader made no release of {name}:\n{done['log']}")
     releases = [course / "release" / name / f"{name}.ipynb" for name in names]
     archive = course / "exercises.zip"
     with replacing(archive) as unfinished, zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as packed:
@@ -124,11 +108,10 @@ def _write(path: Path, text: str) -> None:
     write_whole(path, text)
 
 
-def solution_of(source: NotebookNode) -> NotebookNode:
+def _solution_of(source: str) -> str:
     """An exercise solved, for students to read: without hidden tests and marks for nbgrader."""
-    solved = copy.deepcopy(source)
+    solved = nbformat.reads(source, as_version=4)
     for cell in solved.cells:
         cell.metadata.pop("nbgrader", None)
-        without = re.sub(HIDDEN_TESTS, "", cell.source, flags=re.S)
-        cell.source = re.sub(r"\n *### (BEGIN|END) SOLUTION", "", without)
-    return solved
+        cell.source = re.sub(OF_TEACHERS, "", cell.source, flags=re.S)
+    return nbformat.writes(solved)

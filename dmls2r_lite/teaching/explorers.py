@@ -45,10 +45,8 @@ def pairs_explorer(
         With a slider ``N``.
     """
     sizes = list(fits)
-    errors = {
-        n: [np.abs(on_labeled - y_labeled[:n]).mean(), np.abs(on_test - y_test).mean()]
-        for n, (on_labeled, on_test) in fits.items()
-    }
+    truth = {n: (y_labeled[:n], y_test) for n in sizes}
+    errors = {n: [np.abs(a - b).mean() for a, b in zip(fits[n], truth[n], strict=True)] for n in sizes}
     targets = np.concatenate([y_labeled, y_test])
     everything = np.concatenate([targets, *(estimates for pair in fits.values() for estimates in pair)])
     limits = everything.min(), everything.max()
@@ -77,7 +75,7 @@ def pairs_explorer(
             f"{errors[N][0]:.3g} on them, {errors[N][1]:.3g} on test samples ({unit})."
         )
 
-    return Explorer(draw, {"N": sizes}, {}, {"N": sizes[-1]})
+    return Explorer(draw, {"N": sizes}, {"N": sizes[-1]})
 
 
 def mining_explorer(
@@ -156,15 +154,16 @@ def mining_explorer(
 
     start = {"anchor": n // 2 + 1, **start}
     steps = np.round(np.arange(0, 2.05, 0.1), 2).tolist()
-    sliders = {
+    controls = {
+        "mode": ["absolute", "signed"],
         "anchor": range(1, n + 1),
         "k": range(1, min(20, m) + 1),
         "boundary": steps[1:],
         "margin": steps,
         "temperature": (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0),
     }
-    with_start = {name: sorted({*values, start[name]}) for name, values in sliders.items()}
-    return Explorer(draw, with_start, {"mode": ["absolute", "signed"]}, start, size=(9, 6))
+    with_start = {name: sorted({*values, start[name]}) for name, values in controls.items()}
+    return Explorer(draw, with_start, start, ["mode"], size=(9, 6))
 
 
 def epochs_explorer(
@@ -207,7 +206,7 @@ def epochs_explorer(
         before = f" Before this epoch it was {errors[place - 1]:.4g}." if place else ""
         return f"{moment.capitalize()}: the test MAE is {errors[place]:.4g} ({unit}).{before}"
 
-    return Explorer(draw, {"moment": moments}, {}, {"moment": moments[-1]})
+    return Explorer(draw, {"moment": moments}, {"moment": moments[-1]})
 
 
 REFERENCES = ("step 1", *PLACEBOS, "COREG", "MSSR", "ridge", "extra trees")
@@ -230,8 +229,6 @@ def trials_explorer(trials: pd.DataFrame, units: Mapping[str, str], start: Mappi
     Explorer
         With menus ``dataset`` and ``method`` and a slider ``N``.
     """
-    sizes = list(N_LABELED)
-    methods = list(dict.fromkeys(trials["method"]))
     means = trials.groupby(["dataset", "n_labeled", "method"])["mae"].mean()
 
     @functools.cache
@@ -253,8 +250,8 @@ def trials_explorer(trials: pd.DataFrame, units: Mapping[str, str], start: Mappi
             "for all cells of each question. An interval is not corrected."
         )
 
-    menus = {"dataset": list(dict.fromkeys(trials["dataset"])), "method": methods}
-    return Explorer(draw, {"N": sizes}, menus, start, size=(9, 3.8))
+    menus = {name: trials[name].unique().tolist() for name in ("dataset", "method")}
+    return Explorer(draw, {**menus, "N": list(N_LABELED)}, start, list(menus), size=(9, 3.8))
 
 
 def choices_explorer(
@@ -291,9 +288,8 @@ def choices_explorer(
         for name, values in means.items():
             curve.plot(values, **look(name, line=True), markersize=4, label=name)
         curve.plot(labels, left[labels], "o", markersize=14, fillstyle="none", color="black")
-        curve.set(
-            xlabel="labels", ylabel="mean variance", ylim=(0, None), title=f"{left[labels]:.2f} is left"
-        )
+        curve.set(xlabel="labels", ylabel="mean variance", ylim=(0, None))
+        curve.set_title(f"{left[labels]:.2f} is left")
         curve.legend(fontsize=9)
         told = f"Chosen by {choice}, {labels} labels: {left[labels]:.3f} of the variance is left on average."
         if labels == n:
@@ -301,6 +297,5 @@ def choices_explorer(
         space.scatter(*points[order[labels]], marker="*", s=260, color="C9", edgecolors="black", zorder=5)
         return f"{told} The next label takes {left[labels] - left[labels + 1]:.3f} away."
 
-    return Explorer(
-        draw, {"labels": list(range(n + 1))}, {"choice": list(orders)}, {"labels": min(3, n)}, size=(9, 4)
-    )
+    controls: dict[str, list[Any]] = {"choice": list(orders), "labels": list(range(n + 1))}
+    return Explorer(draw, controls, {"labels": min(3, n)}, ["choice"], size=(9, 4))

@@ -19,12 +19,12 @@ from typing import Any
 import nbformat
 import psutil
 from jupyter_client import AsyncKernelClient, AsyncKernelManager
+from jupyter_client.kernelspec import KernelSpec
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import Execute, OverwriteCells
 from traitlets import Enum, Integer
-from traitlets.config import LoggingConfigurable
 
 _PACKAGE = Path(__file__).parents[1]
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store", "/etc/alternatives")
@@ -68,9 +68,8 @@ class ExecuteAll(Execute):
 
     memory = Integer(4 * 2**30, help="bytes that a process of a submission may use").tag(config=True)
     disk = Integer(2**28, help="bytes that a submission may write").tag(config=True)
-    sandbox = Enum(
-        ["auto", "bubblewrap", "none"], "auto", help="whether to shut submissions in; auto: where it works"
-    ).tag(config=True)
+    in_what = "what to shut submissions in; auto: bubblewrap where it works"
+    sandbox = Enum(["auto", "bubblewrap", "none"], "auto", help=in_what).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any], km: Any = None) -> _Converted:
         """Execute a notebook; what is left of it when its kernel ends counts as failed."""
@@ -78,10 +77,10 @@ class ExecuteAll(Execute):
         self.on_notebook_start = self._begin
         with contextlib.ExitStack() as after:
             place = Path(after.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
-            self._prepare(Path(resources["metadata"]["path"]).resolve(), place, after)
+            kernel = self._prepare(Path(resources["metadata"]["path"]).resolve(), place, after)
             metadata = {**resources["metadata"], "path": str(place)}
             try:
-                super().preprocess(nb, {**resources, "metadata": metadata}, km)
+                super().preprocess(nb, {**resources, "metadata": metadata}, kernel)
             except (CellTimeoutError, DeadKernelError):
                 text = "its kernel has ended or does not respond: this cell and all after it count as failed"
                 self.log.error("%s, %s: %s", about["student"], about["assignment"], text)
@@ -90,31 +89,35 @@ class ExecuteAll(Execute):
                         cell.outputs = [nbformat.v4.new_output("error", ename="Stopped", evalue=text)]
         return nb, resources
 
-    def _prepare(self, handed_in: Path, place: Path, after: contextlib.ExitStack) -> None:
-        """Choose a kernel, with folders in a new ``place``; ``after`` gets what is to be done later."""
+    def _prepare(self, handed_in: Path, place: Path, after: contextlib.ExitStack) -> AsyncKernelManager:
+        """A kernel to be, with folders in a new ``place``; ``after`` gets what is to be done later."""
         is_shut_in = self.sandbox != "none" and _can_shut_in()
         if self.sandbox == "bubblewrap" and not is_shut_in:
             raise RuntimeError("bubblewrap is missing here, or may not do its work: see ExecuteAll.sandbox")
         course = Path(CourseDirectory(parent=self).root).resolve()
         sockets, home = place / "sockets", Path("/tmp") if is_shut_in else place
         sockets.mkdir()
+        kernel, before = AsyncKernelManager(client_factory=_Client), list[str]()
         if is_shut_in:
             before = _shut_in(course, handed_in, sockets, self.disk)
-            self._kernel = _Kernel(before, connection_file=str(sockets / "kernel.json"), transport="ipc")
+            kernel.connection_file, kernel.transport = str(sockets / "kernel.json"), "ipc"
         else:
-            _warn(self.parent)
+            _warn(self.log)
             after.enter_context(_put_back(course, self.log))
             after.enter_context(_nothing_left())
-            self._kernel = _Kernel([])
             shutil.copytree(handed_in, home / "files", symlinks=True)
+        command = [*before, sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        kernel._kernel_spec = KernelSpec(argv=command)  # whatever kernels are installed
         self._handed_in, self._sockets = home / "files", sockets
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         environment |= {"HOME": str(home), "TMPDIR": str(home), "PYTHONPATH": str(_PACKAGE.parent)}
         self._options = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self._options["cleanup_kc"] = True  # end it
         # By itself it would end with its parent, whose number is another one in bubblewrap; that sees to it.
         self._options["independent"] = is_shut_in
         if os.name != "nt":
             self._options["preexec_fn"] = functools.partial(_limit, self.memory, self.disk)
+        return kernel
 
     def _begin(self, notebook: NotebookNode) -> None:
         """Let a kernel that is ready see what was handed in, but no more the folder that we can see, too.
@@ -124,12 +127,8 @@ class ExecuteAll(Execute):
         shutil.rmtree(self._sockets)
         self.kc.execute(f"import os\n\nos.chdir({str(self._handed_in)!r})\ndel os", silent=True)
 
-    def create_kernel_manager(self) -> AsyncKernelManager:
-        """The kernel that this submission has got."""
-        return self._kernel
-
     def setup_kernel(self, **options: Any) -> Any:
-        """Start it, with options of `subprocess.Popen`."""
+        """Start the kernel, with options of `subprocess.Popen`."""
         return super().setup_kernel(**options, **self._options)
 
     def preprocess_cell(self, cell: NotebookNode, resources: dict[str, Any], index: int) -> _Converted:
@@ -156,18 +155,6 @@ class _Client(AsyncKernelClient):
         return context
 
 
-class _Kernel(AsyncKernelManager):
-    """One of the Python that nbgrader runs in, by a command that may have another beginning."""
-
-    def __init__(self, before: list[str], **options: Any) -> None:
-        super().__init__(client_factory=_Client, **options)
-        self._before = before
-
-    def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
-        kernel = [sys.executable, "-m", "ipykernel_launcher", "-f", self.connection_file]
-        return [*self._before, *kernel, *(extra_arguments or [])]
-
-
 def _limit(memory: int, disk: int) -> None:
     import resource
 
@@ -177,8 +164,8 @@ def _limit(memory: int, disk: int) -> None:
 
 
 @functools.cache  # once a run
-def _warn(exporter: LoggingConfigurable) -> None:
-    exporter.log.warning(
+def _warn(log: logging.Logger) -> None:
+    log.warning(
         "Without bubblewrap a submission may read, send and change whatever you may, such as the solutions, "
         "other submissions and your own files: only what it changes in this course is put back."
     )

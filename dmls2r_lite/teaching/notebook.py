@@ -16,7 +16,7 @@ from ..data.catalog import DATASETS
 from ..data.datasets import MIN_LABELS, Dataset, check_column, load_dataset
 from ..data.noticing import shorten
 from ..data.splits import check_split_sizes
-from ..foundation.parameters import RULES, check_not_above, check_rules
+from ..foundation.parameters import RULES, check_not_above, check_rules, demand
 
 RESULTS_MIME = "application/vnd.dmls2r.results+json"
 TO_LOAD = ("target", "drop_columns", "column_types", "missing_values", "missing")  # for `load_dataset`
@@ -81,14 +81,11 @@ def check_parameters(
         If a file is missing, may not be read or cannot be downloaded.
     """
     check_values(dataset=dataset, **parameters)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # they are in the dataset's note too
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # the dataset's note says them too
         data = load(dataset, **{name: parameters[name] for name in TO_LOAD if name in parameters})
-    if (n_known := int(data.target.notna().sum())) < MIN_LABELS:
-        raise ValueError(
-            f"target must have a value in {MIN_LABELS} rows or more, but {shorten(data.target.name)} has "
-            f"{n_known}; dmls2r choose says which rows to label"
-        )
+    n_known, wanted = int(data.target.notna().sum()), f"a value in {MIN_LABELS} rows or more"
+    got = f"{shorten(data.target.name)} has {n_known}; dmls2r choose says which rows to label"
+    demand(n_known >= MIN_LABELS, f"target must have {wanted}, but {got}")
     if parameters.get("groups"):
         data = _with_groups(data, parameters["groups"])
     if needs_targets or ("n_unlabeled" in parameters and dataset in DATASETS):
@@ -120,13 +117,10 @@ def _with_groups(data: Dataset, groups: str) -> Dataset:
     """A dataset with a column in the place of a feature that says which rows belong together."""
     table = data.features if data.reading is None else data.reading.table.drop(columns=str(data.target.name))
     check_column("groups", groups, data.name, table)
-    return replace(
-        data,
-        features=data.features.drop(columns=groups, errors="ignore"),
-        columns=None if data.columns is None else data.columns.drop(groups),
-        notices=tuple(notice for notice in data.notices if notice.topic != "groups"),
-        groups=table[groups],
-    )
+    features = data.features.drop(columns=groups, errors="ignore")
+    columns = None if data.columns is None else data.columns.drop(groups)
+    notices = tuple(notice for notice in data.notices if notice.topic != "groups")
+    return replace(data, features=features, columns=columns, notices=notices, groups=table[groups])
 
 
 def say(text: str, **numbers: Any) -> None:

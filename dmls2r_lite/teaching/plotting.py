@@ -187,9 +187,7 @@ def plot_verdicts(
     ax.grid(axis="y", visible=False)
     if say:
         right = ax.secondary_yaxis("right")
-        texts = [
-            text.replace(", ", ",\n") + f"\ncorrected p = {p:.2g}"
-            for text, p in zip(verdicts["verdict"], verdicts["p_holm"], strict=True)
-        ]
+        told = zip(verdicts["verdict"].str.replace(", ", ",\n"), verdicts["p_holm"], strict=True)
+        texts = [f"{verdict}\ncorrected p = {p:.2g}" for verdict, p in told]
         right.set_yticks(places, texts)
         right.tick_params(length=0)

@@ -114,7 +114,7 @@ def test_without_unlabeled_samples_it_is_two_nearest_neighbours():
         (MSSRRegressor(pair_batch_size=None), "pair_batch_size must be an integer of 1 or more, got None"),
         (
             MLPRegressor(encoder=torch.nn.Sequential(torch.nn.BatchNorm1d(3)), batch_size=1),
-            "batch_size must be 2 or more for an encoder with BatchNorm, got 1",
+            "batch_size must be an integer of 2 or more, got 1",
         ),
     ],
 )
@@ -168,10 +168,6 @@ class TestContrastiveLoss:
         z = torch.ones(4, 2, requires_grad=True)
         contrastive_loss(z, torch.ones(4, 2), torch.tensor([True, False, True, False]), 1.0).backward()
         assert z.grad.isfinite().all()
-
-    def test_shapes(self):
-        with pytest.raises(ValueError, match=r"got \(4, 2\), \(3, 2\) and \(4,\)"):
-            contrastive_loss(torch.ones(4, 2), torch.ones(3, 2), torch.ones(4, dtype=torch.bool), 1.0)
 
 
 class TestMSSR:
@@ -354,7 +350,7 @@ class TestEachNetwork:
         quick = {"n_networks": 3, "n_epochs": 1, "random_state": 0}
         model = DMLS2RRegressor((6,), target_scaling=target_scaling, **quick).fit(X, 1000 * y)
         rows = np.random.default_rng(1).uniform(size=(9, 3))
-        monkeypatch.setattr("dmls2r_lite.foundation.rows.ROWS_PER_BLOCK", 4)
+        monkeypatch.setattr("dmls2r_lite.foundation.networks.ROWS_PER_BLOCK", 4)
         each = model.predict_each(rows)
         assert each.shape == (9, 3)
         known = ~np.isnan(y)
