@@ -36,7 +36,7 @@ N, N_LABELED = 20, 15
 rng = np.random.default_rng(0)
 X = rng.uniform(size=(N, 3))
 TARGETS = 10 * X.sum(axis=1) + rng.normal(size=N)
-QUICK = {"hidden_sizes": (6,), "n_epochs": 2, "max_steps_per_epoch": 3, "random_state": 0}
+QUICK = {"hidden_sizes": (6,), "n_epochs": 4, "max_steps_per_epoch": 3, "random_state": 0}
 ESTIMATORS = {
     "DML-S2R": DMLS2RRegressor(**QUICK),
     "COREG": COREGRegressor(random_state=0),

@@ -70,7 +70,7 @@ def make_data(n_targets=None):
 def check_same(networks, data, **parameters):
     """Train copies alone and side by side, and compare weights, losses and estimates."""
     state = {name: parameters.pop(name) for name in ("optimizer_state",) if name in parameters}
-    steps = parameters.pop("steps", None) or make_plan(**{"n_epochs": 2, "k": 4, **parameters})
+    steps = parameters.pop("steps", None) or make_plan(**{"n_epochs": 4, "k": 4, **parameters})
     alone, rng_states = copy.deepcopy(networks), []
     histories_alone = []
     for network, one, seed in zip(alone, data, SEEDS, strict=True):
@@ -194,9 +194,9 @@ def test_hooks_see_each_network_with_its_weights():
         weights.append(network.encoder[0].weight.detach().clone())
         row["seen"] = len(seen)
 
-    steps = make_plan(n_epochs=1, k=2)
+    steps = make_plan(n_epochs=2, k=2)
     histories = train_side_by_side(networks, make_data(), steps, seeds=SEEDS, hooks=[hook])
-    assert seen == [(place, step, 1) for step in ("pairwise", "metric") for place in range(3)]
+    assert seen == [(place, *epoch) for epoch in (("pairwise", 1), ("metric", 2)) for place in range(3)]
     assert [history["seen"].tolist() for history in histories] == [[1, 4], [2, 5], [3, 6]]
     for place, network in enumerate(networks):
         assert torch.equal(weights[3 + place], network.encoder[0].weight)
@@ -222,4 +222,4 @@ def test_what_does_not_fit_together(what):
     else:
         data[1] = data[1]._replace(x_unlabeled=data[1].x_unlabeled[:0])
     with pytest.raises(ValueError, match="all data must hold as many labels, and unlabeled samples or none"):
-        train_side_by_side(networks, data, make_plan(n_epochs=1, k=2), seeds=SEEDS)
+        train_side_by_side(networks, data, make_plan(n_epochs=2, k=2), seeds=SEEDS)

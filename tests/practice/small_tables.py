@@ -8,7 +8,7 @@ from sklearn.dummy import DummyRegressor
 from dmls2r_lite.foundation.checks import SemiSupervisedRegressor
 
 NEW = np.random.default_rng(99).normal(size=(12, 3))  # rows to estimate
-QUICK = {"hidden_sizes": (6,), "n_epochs": 1, "max_steps_per_epoch": 3}
+QUICK = {"hidden_sizes": (6,), "n_epochs": 2, "max_steps_per_epoch": 3}
 
 
 def table(seed, n_labeled=14, n_unlabeled=9):

@@ -43,7 +43,7 @@ from dmls2r_lite.rivals.twins import MLPRegressor, PairwiseDifferenceRegressor
 from dmls2r_lite.training import alternate
 
 CARD = Card("toy", "y", np.int64(15), 40, "m", 0.51234, 0.1, 0.8, "Fine.")
-SHORT = {"n_epochs": 2, "max_steps_per_epoch": 3}
+SHORT = {"n_epochs": 4, "max_steps_per_epoch": 3}
 SMALL = {"hidden_sizes": (8, 6), "random_state": 0, **SHORT}
 
 LAYERS = torch.nn.Sequential(torch.nn.Linear(2, 5, bias=False), torch.nn.ReLU())

@@ -347,7 +347,7 @@ class TestEachNetwork:
     def test_by_loops(self, target_scaling, monkeypatch):
         """Eq. 4 with each network alone, in the target's unit; their mean is what is predicted."""
         X, y = problem(0)
-        quick = {"n_networks": 3, "n_epochs": 1, "random_state": 0}
+        quick = {"n_networks": 3, "n_epochs": 2, "random_state": 0}
         model = DMLS2RRegressor((6,), target_scaling=target_scaling, **quick).fit(X, 1000 * y)
         rows = np.random.default_rng(1).uniform(size=(9, 3))
         monkeypatch.setattr("dmls2r_lite.foundation.networks.ROWS_PER_BLOCK", 4)
@@ -366,7 +366,7 @@ class TestEachNetwork:
 
     def test_of_vectors(self):
         X, y = problem(0)
-        quick = {"hidden_sizes": (6,), "n_epochs": 1, "random_state": 0}
+        quick = {"hidden_sizes": (6,), "n_epochs": 2, "random_state": 0}
         model = DMLS2RRegressor(n_networks=2, **quick).fit(X, np.column_stack([y, -y]))
         each = model.predict_each(X)
         assert each.shape == (42, 2, 2)

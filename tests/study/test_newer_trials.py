@@ -17,14 +17,14 @@ from dmls2r_lite.study.newer import NEWER_LOSSES, name_arms, run_beside_placebos
 
 
 def test_a_trial_on_each_kind_of_rows_by_hand(tmp_path):
-    quick = {"ranked list": DMLS2RRegressor(n_epochs=2)}
+    quick = {"ranked list": DMLS2RRegressor(n_epochs=4)}
     list(replace(NEWER_LOSSES, methods=lambda: quick).run(tmp_path, ["toy"], None, [5], [3, 4], n_jobs=1))
     trials = name_arms(NEWER_LOSSES.read(tmp_path)).query("seed == 3").set_index("method")
     toy = load_dataset("toy")
     split = split_dataset(toy, 5, toy.n_unlabeled, 3)
     for rows, make in (("real", lambda X, seed: X), ("shuffled", shuffle_columns), ("noise", draw_noise)):
         X = pd.concat([split.X_labeled, make(split.X_unlabeled, 3)])
-        model = DMLS2RRegressor(n_epochs=2, random_state=3).fit(X, split.y_train)
+        model = DMLS2RRegressor(n_epochs=4, random_state=3).fit(X, split.y_train)
         error = np.abs(model.predict(split.X_test) - split.y_test).mean()
         assert trials.loc[f"ranked list ({rows})", "mae"] == pytest.approx(error, rel=1e-3)
     assert trials["mae"].nunique() == 3

@@ -14,8 +14,8 @@ from dmls2r_lite.estimators import DMLS2RRegressor
 def test_a_trial_is_four_fits_on_one_split():
     data = load_dataset("toy")
     split = split_dataset(data, 10, data.n_unlabeled, seed=3)
-    changes = {"n_epochs": 2, "target_scaling": "none"}
-    arms = {**ARMS, "half": {**ARMS["half"], "n_epochs": 1}}
+    changes = {"n_epochs": 4, "target_scaling": "none"}
+    arms = {**ARMS, "half": {**ARMS["half"], "n_epochs": 2}}
     predicted = {
         name: DMLS2RRegressor(**{**changes, **arm}, random_state=3)
         .fit(split.X_train, split.y_train)

@@ -26,7 +26,7 @@ def toy():
 class TestRunTrials:
     def test_rows_do_not_depend_on_the_number_of_processes(self, toy):
         methods = {
-            "DML-S2R": DMLS2RRegressor(hidden_sizes=(8,), n_epochs=2, max_steps_per_epoch=3),
+            "DML-S2R": DMLS2RRegressor(hidden_sizes=(8,), n_epochs=4, max_steps_per_epoch=3),
             "forest": RandomForestRegressor(n_estimators=5),
         }
         one, two = (
@@ -41,11 +41,11 @@ class TestRunTrials:
     def test_errors_by_hand(self, toy):
         """Plain models see labeled rows only; a seed reaches every random_state; methods stay unfitted."""
         forest = RandomForestRegressor(n_estimators=3)
-        methods = {"pipeline": make_pipeline(StandardScaler(), forest), "both": DMLS2RRegressor(n_epochs=1)}
+        methods = {"pipeline": make_pipeline(StandardScaler(), forest), "both": DMLS2RRegressor(n_epochs=2)}
         trials = run_trials(toy, methods, np.array([10]), 20, np.array([7])).set_index("method")
         split = split_dataset(toy, 10, 20, 7)
         pipeline = make_pipeline(StandardScaler(), RandomForestRegressor(n_estimators=3, random_state=7))
-        both = DMLS2RRegressor(n_epochs=1, random_state=7).fit(split.X_train, split.y_train)
+        both = DMLS2RRegressor(n_epochs=2, random_state=7).fit(split.X_train, split.y_train)
         fitted = {"pipeline": pipeline.fit(split.X_labeled, split.y_labeled), "both": both}
         for name, model in fitted.items():
             errors = model.predict(split.X_test) - split.y_test.to_numpy()
