@@ -28,18 +28,13 @@ from ..practice.intervals import ConformalRegressor, rank_of_bound
 from .trials import AS_PUBLISHED, Rows, Sets, Study, load_benchmark_dataset, run_seeds
 
 MAX_TEST_ROWS = 1000
-N_NEAR = 20  # rows near one another that are to be estimated
 
 # How labels are chosen. The first two are what a user decides between. The next one is the strong simple
 # rival. Three more continue from N/2 random labels by the same rule in three spaces: of the input, and, to
 # find out whether a metric learned from labels helps, of a network trained on these, and of one untrained.
-# The others are measured on rows that were known to be wanted: a third of the pool, or 20 near one another.
 RANDOM, CHOSEN = "random", "chosen"
 SPACES = ("input space", "metric space", "untrained space")
-WANTED = tuple(
-    f"{how} ({which})" for which in ("a third", "20 near") for how in ("random", "chosen", "targets")
-)  # in brackets what is measured
-CHOICES = (RANDOM, CHOSEN, "k-means", *SPACES, *WANTED)
+CHOICES = (RANDOM, CHOSEN, "k-means", *SPACES)
 
 
 def few_label_methods() -> dict[str, RegressorMixin]:
@@ -52,8 +47,7 @@ def few_label_methods() -> dict[str, RegressorMixin]:
 
 
 N_CHOICES = {  # with how many of the choices a learner is tried: all that its time allows; others with one
-    "extra trees": len(CHOICES),
-    **dict.fromkeys(["DML-S2R", "Gaussian process", "ridge", "3-NN standardised"], 6),
+    **dict.fromkeys(["extra trees", "DML-S2R", "Gaussian process", "ridge", "3-NN standardised"], 6),
     **dict.fromkeys(["average", "extra trees on pairs"], 2),
 }
 
@@ -73,44 +67,25 @@ def has_intervals(dataset: str, method: str, choice: str, n_labeled: int) -> boo
 
 
 @lru_cache(maxsize=1024)
-def _choose(dataset: str, choice: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows of the pool (a split's labeled and unlabeled ones) get a label; which test rows count."""
+def _choose(dataset: str, choice: str, n: int, seed: int) -> np.ndarray:
+    """Which rows of the pool (a split's labeled and unlabeled ones) get a label."""
     data = load_benchmark_dataset(dataset)
     split = split_dataset(data, n, data.n_unlabeled, seed)
     pool, half = split.X_train, np.arange(n // 2)
-    how, _, which = choice.rstrip(")").partition(" (")
-    wanted = _wanted(split, which, seed)
-    if how == RANDOM:
-        rows = np.arange(n)
-    elif how == CHOSEN:
-        rows = choose_rows(pool, n)
-    elif how == "targets":
-        rows = choose_rows(pool, n, targets=split.X_test.iloc[wanted])
-    elif how == "k-means":
-        rows = _nearest_to_centres(pool, n, seed)
-    else:  # one of `SPACES`
-        from ..estimators import DMLS2RRegressor
+    if choice == RANDOM:
+        return np.arange(n)
+    if choice == CHOSEN:
+        return choose_rows(pool, n)
+    if choice == "k-means":
+        return _nearest_to_centres(pool, n, seed)
+    from ..estimators import DMLS2RRegressor
 
-        y = split.y_train.mask(np.arange(len(pool)) >= len(half))
-        space = pool.to_numpy()
-        if how != "input space":
-            rate = 1e-3 if how == "metric space" else 1e-30  # as good as untrained
-            space = fit_with_seed(DMLS2RRegressor(learning_rate=rate), pool, y, seed).transform(pool)
-        rows = np.concatenate([half, choose_rows(space, n - len(half), labeled=half)])
-    return rows, wanted
-
-
-def _wanted(split: Split, which: str, seed: int) -> np.ndarray:
-    """Positions of the test rows to measure on."""
-    n_test = min(MAX_TEST_ROWS, len(split.X_test))
-    if not which:
-        return np.arange(n_test)
-    Z = StandardScaler().fit(split.X_train).transform(split.X_test[:n_test]).clip(-5, 5)
-    if which == "20 near":
-        centre = Z[np.random.default_rng(seed).integers(n_test)]
-        return np.linalg.norm(Z - centre, axis=1).argsort(kind="stable")[:N_NEAR]
-    along = Z @ np.linalg.svd(Z - Z.mean(axis=0), full_matrices=False)[2][0]  # first principal component
-    return np.flatnonzero(along >= np.quantile(along, 2 / 3))
+    y = split.y_train.mask(np.arange(len(pool)) >= len(half))
+    space = pool.to_numpy()
+    if choice != "input space":
+        rate = 1e-3 if choice == "metric space" else 1e-30  # as good as untrained
+        space = fit_with_seed(DMLS2RRegressor(learning_rate=rate), pool, y, seed).transform(pool)
+    return np.concatenate([half, choose_rows(space, n - len(half), labeled=half)])
 
 
 def _nearest_to_centres(pool: pd.DataFrame, n: int, seed: int) -> np.ndarray:
@@ -145,15 +120,14 @@ def _measure(
     dataset: Dataset, name: str, method: RegressorMixin, choice: str, n: int, seeds: Sequence[int]
 ) -> Rows:
     def prepare(split: Split, seed: int) -> Sets:
-        rows, wanted = _choose(dataset.name, choice, n, seed)
         known = pd.concat([split.y_labeled, split.y_unlabeled])
-        y = known.where(np.isin(np.arange(len(known)), rows))
-        return split.X_train, y, split.X_test.iloc[wanted], split.y_test.iloc[wanted]
+        y = known.where(np.isin(np.arange(len(known)), _choose(dataset.name, choice, n, seed)))
+        return split.X_train, y, split.X_test, split.y_test
 
     more: dict[str, Any] = {}
     if has_intervals(dataset.name, name, choice, n):
         method, more["also"] = ConformalRegressor(method), _measure_intervals
-    return run_seeds(dataset, name, method, n, dataset.n_unlabeled, seeds, prepare=prepare, **more)
+    return run_seeds(dataset, name, method, n, dataset.n_unlabeled, seeds, MAX_TEST_ROWS, prepare, **more)
 
 
 FEW_LABELS = Study(

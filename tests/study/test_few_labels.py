@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.cluster import KMeans
-from sklearn.decomposition import PCA
 from sklearn.ensemble import ExtraTreesRegressor
 
 from dmls2r_lite.data import load_dataset, split_dataset
@@ -35,7 +34,7 @@ def split():
 
 
 def choose(choice, seed=SEED, again=False):
-    """Rows of the pool, and the rows of the test set that count."""
+    """Rows of the pool that get a label."""
     call = few_labels._choose.__wrapped__ if again else few_labels._choose  # which is cached
     return call("toy", choice, N, seed)
 
@@ -47,21 +46,16 @@ def standardised(split, rows):
 class TestChoices:
     @pytest.mark.parametrize("choice", CHOICES)
     def test_distinct_rows_of_the_pool_and_always_the_same(self, choice):
-        rows, wanted = choose(choice)
+        rows = choose(choice)
         assert len(set(rows)) == N
         assert set(rows) <= set(range(210))
-        assert len(set(wanted)) == len(wanted)
-        assert set(wanted) <= set(range(190))
-        for again, expected in zip(choose(choice, again=True), (rows, wanted), strict=True):
-            assert_array_equal(again, expected)
-        if choice != CHOSEN and not choice.startswith(RANDOM):
-            assert tuple(choose(choice, SEED + 1)[0]) != tuple(rows)
+        assert_array_equal(choose(choice, again=True), rows)
+        if choice not in (CHOSEN, RANDOM):
+            assert tuple(choose(choice, SEED + 1)) != tuple(rows)
 
     def test_random_and_chosen(self, split):
-        assert choose(RANDOM)[0].tolist() == list(range(N))  # the labeled rows of the split
-        assert_array_equal(choose(CHOSEN)[0], choose_rows(split.X_train, N))
-        for choice in (RANDOM, CHOSEN, "k-means", *SPACES):
-            assert choose(choice)[1].tolist() == list(range(190))  # all rows are wanted
+        assert choose(RANDOM).tolist() == list(range(N))  # the labeled rows of the split
+        assert_array_equal(choose(CHOSEN), choose_rows(split.X_train, N))
 
     def test_nearest_to_the_centres_by_loops(self, split):
         Z = standardised(split, split.X_train)
@@ -69,7 +63,7 @@ class TestChoices:
         for centre in KMeans(N, n_init=10, random_state=SEED).fit(Z).cluster_centers_:
             free = [row for row in range(len(Z)) if row not in expected]
             expected.append(min(free, key=lambda row: ((Z[row] - centre) ** 2).sum()))
-        assert choose("k-means")[0].tolist() == expected
+        assert choose("k-means").tolist() == expected
 
     def test_a_row_that_is_taken_is_not_taken_again(self):
         """Of three centres the two at 0 want the same row; the second gets the next one."""
@@ -90,27 +84,10 @@ class TestChoices:
         assert tuple(spaces) == SPACES
         found = {}
         for name, space in spaces.items():
-            found[name] = tuple(choose(name)[0])
+            found[name] = tuple(choose(name))
             assert found[name][: N // 2] == tuple(half)
             assert found[name][N // 2 :] == tuple(choose_rows(space, N - N // 2, labeled=half))
         assert len(set(found.values())) == 3
-
-    def test_wanted_rows(self, split):
-        Z = standardised(split, split.X_test)
-        along = PCA(1).fit_transform(Z)[:, 0]
-        order = along.argsort()
-        third = set(choose("random (a third)")[1])
-        assert third in (set(order[:64]), set(order[-64:]))  # of 190, along the first principal component
-        near = choose("random (20 near)")[1]
-        distance = np.linalg.norm(Z - Z[near[0]], axis=1)  # the first is the centre
-        assert set(near) == set(distance.argsort(kind="stable")[:20])
-        for which in ("a third", "20 near"):
-            rows, wanted = choose(f"targets ({which})")
-            assert_array_equal(rows, choose_rows(split.X_train, N, targets=split.X_test.iloc[wanted]))
-            for how in ("random", "chosen"):
-                rows, same = choose(f"{how} ({which})")
-                assert_array_equal(same, wanted)
-                assert_array_equal(rows, choose(how)[0])
 
 
 def test_where_intervals_are_measured():
@@ -127,16 +104,16 @@ def measured(name, choice, seeds, method):
     return FEW_LABELS.measure(load_dataset("toy"), name, method, choice, N, seeds)
 
 
-@pytest.mark.parametrize("choice", ["chosen", "input space", "targets (20 near)", "random (a third)"])
+@pytest.mark.parametrize("choice", ["chosen", "input space"])
 def test_errors_by_hand(choice):
     rows = measured("ridge", choice, [SEED, SEED + 1], plain_models()["ridge"])
     for seed, row in zip((SEED, SEED + 1), rows, strict=True):
         split = split_dataset(load_dataset("toy"), N, 200, seed)
-        labeled, wanted = choose(choice, seed)
+        labeled = choose(choice, seed)
         y = pd.concat([split.y_labeled, split.y_unlabeled]).to_numpy()
         fitted = plain_models()["ridge"].fit(split.X_train.iloc[labeled], y[labeled])
-        errors = np.abs(fitted.predict(split.X_test.iloc[wanted]) - split.y_test.to_numpy()[wanted])
-        assert (row["mae"], row["n_test"]) == (pytest.approx(errors.mean()), len(wanted))
+        errors = np.abs(fitted.predict(split.X_test) - split.y_test.to_numpy())
+        assert (row["mae"], row["n_test"]) == (pytest.approx(errors.mean()), len(errors))
         assert "expected" not in row
 
 
@@ -144,7 +121,7 @@ def test_errors_by_hand(choice):
 def test_intervals_by_hand(choice):
     (found,) = measured("extra trees", choice, [SEED], ExtraTreesRegressor(10))
     split = split_dataset(load_dataset("toy"), N, 200, SEED)
-    is_chosen = np.isin(np.arange(210), choose(choice)[0])
+    is_chosen = np.isin(np.arange(210), choose(choice))
     y = pd.concat([split.y_labeled, split.y_unlabeled]).where(is_chosen)
     model = ConformalRegressor(ExtraTreesRegressor(10), random_state=SEED).fit(split.X_train, y)
     estimates, y_test, errors = model.predict(split.X_test), split.y_test.to_numpy(), sorted(model.errors_)
