@@ -16,7 +16,6 @@ from typing import Any
 import matplotlib.pyplot as plt
 from IPython.core.getipython import get_ipython
 from IPython.display import display
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 INSTEAD = "In JupyterLab, with anywidget, there are sliders for this figure here when you run this cell."
@@ -71,7 +70,7 @@ class Explorer:
         for ax, place in zip(figure.axes, self._places, strict=False):
             ax.set_position(place)
         buffer = io.BytesIO()
-        FigureCanvasAgg(figure).print_png(buffer, pil_kwargs={"compress_level": 1})
+        figure.savefig(buffer, format="png", pil_kwargs={"compress_level": 1})
         self._places = self._places or [ax.get_position(original=True) for ax in figure.axes]
         return buffer.getvalue(), text
 

@@ -83,8 +83,9 @@ def build_course(source: Path, course: Path) -> list[Path]:
             aside = course / f"source.earlier-{number}" / ours.name
             aside.parent.mkdir(exist_ok=True)
             ours.rename(aside)
-        _write(ours, text)
-        _write(course / "solutions" / ours.name, _solution_of(text))
+        for path, content in ((ours, text), (course / "solutions" / ours.name, _solution_of(text))):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, content)
     settings = Config()
     configure(settings)
     settings.CourseDirectory.root = str(course.resolve())
@@ -101,11 +102,6 @@ def build_course(source: Path, course: Path) -> list[Path]:
         for path in releases:
             packed.write(path, f"exercises/{path.name}")
     return releases
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, text)
 
 
 def _solution_of(source: str) -> str:
