@@ -37,12 +37,11 @@ for command in (choose, predict, read):
 @click.pass_context
 def datasets(context: click.Context) -> None:
     """List the datasets that have a name, and whether their files are here."""
-    from ..data import uci
-    from ..data.catalog import DATASETS
+    from ..data.catalog import DATASETS, FROM_UCI, find
 
     if context.invoked_subcommand:
         return
-    absent = [name for name in uci.FILES if uci.find(name) is None]
+    absent = [name for name in FROM_UCI if find(name) is None]
     rows = [("name", "rows", "columns", "target", "here")]
     for name, known in DATASETS.items():
         size = str(known.n_rows), str(known.n_features)
@@ -63,14 +62,13 @@ def datasets(context: click.Context) -> None:
 @click.argument("name")
 def fetch(name: str) -> None:
     """Get the dataset NAME from UCI, unless it is here."""
-    from ..data import uci
-    from ..data.catalog import DATASETS
+    from ..data import catalog
 
-    if name in DATASETS and name not in uci.FILES:
-        raise ValueError(f"{name} needs no file; from UCI come {', '.join(uci.FILES)}")
-    check_names("dataset", [name], uci.FILES)
-    path = uci.find(name) or uci.fetch(name)
-    uci.read(name, path)
+    if name in catalog.DATASETS and name not in catalog.FROM_UCI:
+        raise ValueError(f"{name} needs no file; from UCI come {', '.join(catalog.FROM_UCI)}")
+    check_names("dataset", [name], catalog.FROM_UCI)
+    path = catalog.find(name) or catalog.fetch(name)
+    catalog.read_content(name, path)
     click.echo(f"{name} is in {path}")
 
 

@@ -120,36 +120,12 @@ def new_csv(output: Path | None, source: Path, ending: str, beside: str = ".csv"
 
 
 def read_given(file: Path, given: Mapping[str, str]) -> tuple[Reading, pd.DataFrame, pd.Series]:
-    """Read a table by the parameters that are `given`, all of which are checked.
-
-    Returns
-    -------
-    Reading
-    features : pandas.DataFrame
-        Without what stands for a missing value.
-    target : pandas.Series
-        All missing if none is given.
-    """
-    import numpy as np
-    import pandas as pd
-    from pandas.api.types import is_float_dtype
-
-    from ..data.datasets import mark_missing
-    from ..data.noticing import shorten
-    from ..data.reading import check_column, read
+    """Read a table by the parameters that are `given`, see `read_table`; that of groups is left out, too."""
+    from ..data.datasets import read_table
 
     left_out = ", ".join(given[name] for name in ("drop_columns", "groups") if name in given)
-    types, missing_values, target = map(given.get, ("column_types", "missing_values", "target"))
-    reading = read(file, left_out, column_types=types, missing_values=missing_values or "")
-    table = mark_missing(reading, missing_values or "", must_occur=True)
-    if target is None:
-        return reading, table, pd.Series(np.nan, index=table.index, name="")
-    check_column("target", target, file.name, table)
-    y = table.pop(target)
-    if not is_float_dtype(y):
-        values = ", ".join(map(shorten, y.dropna().unique()[:3]))
-        raise ValueError(f"target must name a column of numbers, but {target} of {file.name} holds {values}")
-    return reading, table, y
+    others = {name: value for name, value in given.items() if name not in ("drop_columns", "groups")}
+    return read_table(file, left_out, **others)
 
 
 def read_alike(

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 from pandas.api import types
+from sklearn.datasets import load_diabetes, make_friedman1
 
 from ..foundation.parameters import check_rules, did_you_mean
-from .catalog import DATASETS
+from .catalog import DATASETS, FILES, fetch, find, read_content
 from .noticing import Notice, enumerate_names, find_notices, shorten
 from .preparing import describe_columns
 from .reading import Reading, check_column, expand_columns, read, table_name
@@ -103,9 +105,11 @@ def load_dataset(
     column_types: str | Mapping[str, str] | None = None,
     missing_values: str = "",
     missing: Literal["drop", "as_published"] = "drop",
-    data_dir: str | Path | None = None,
 ) -> Dataset:
     """Load a dataset by name, or a table from a file.
+
+    The files of superconductivity and air_quality, as zip files from UCI or unpacked, are looked for in the
+    folder that the environment variable DMLS2R_DATA names, then in the user's cache, and else downloaded.
 
     Parameters
     ----------
@@ -123,10 +127,6 @@ def load_dataset(
     missing : {"drop", "as_published"}, default="drop"
         Of air_quality: read -200 as missing, or keep it as the number that it is, in features and target,
         as the paper's Table 4 seems to.
-    data_dir : str or Path, optional
-        Where to look for superconductivity and air_quality, as zip files from UCI or unpacked. After
-        it come the folder named in the environment variable DMLS2R_DATA, the user's cache, and a
-        download.
 
     Returns
     -------
@@ -146,32 +146,62 @@ def load_dataset(
         If a file is missing, may not be read or cannot be downloaded.
     """
     check_rules({"missing": missing})
-    known = DATASETS.get(str(name))
-    how_to_read = {"column_types": column_types, "missing_values": missing_values}
-    if known is None and is_path(name):
-        return _load_file(Path(name), drop_columns, target or "", how_to_read)
-    if known is None:
+    if str(name) not in DATASETS:
+        if is_path(name):
+            path = Path(name)
+            parts = read_table(path, drop_columns, target or "", column_types, missing_values)
+            return _of_file(path, *parts, missing_values)
         raise ValueError(
             f"dataset must be one of {', '.join(DATASETS)} or the path of a file, got {shorten(name)!r}"
             f"{did_you_mean(name, DATASETS)}"
         )
-    for parameter, value in how_to_read.items():
+    known, name = DATASETS[str(name)], str(name)
+    for parameter, value in {"column_types": column_types, "missing_values": missing_values}.items():
         if value:
             raise ValueError(f"{parameter} must be left out for {name}, which is no file; got {value!r}")
-    table, note = known.load(data_dir), known.note
+    table, note = _load_known(name), known.note
     target = target or known.target
-    check_column("target", target, str(name), table)
+    check_column("target", target, name, table)
     if known.missing:
         table = table.mask(table == -200) if missing == "drop" else table
         note += f" {known.missing[missing]}"
     unit = known.unit if target == known.target else known.units.get(target, _own_unit(target))
     y = table.pop(target)
-    left_out = expand_columns(str(name), drop_columns, list(map(str, table)))
-    if len(left_out) == table.shape[1]:
+    table = table.drop(columns=expand_columns(name, drop_columns, list(table)))
+    if table.empty:
         raise ValueError("drop_columns must leave at least one column, got all of them")
-    table = table.drop(columns=left_out)
     described = describe_columns(table)
-    return Dataset(str(name), table, y, unit, known.source, note, known.n_unlabeled, described)
+    return Dataset(name, table, y, unit, known.source, note, known.n_unlabeled, described)
+
+
+def _load_known(name: str) -> pd.DataFrame:
+    """The whole table of a dataset, target included; from UCI as published.
+
+    Of Air Quality without its blank rows and columns; `Date` becomes days since the first day, `Time` the
+    hour of the day.
+    """
+    if name == "boston":
+        return pd.read_csv(io.BytesIO(FILES.joinpath("boston.csv").read_bytes()), dtype=float)
+    if name == "diabetes":
+        bunch = load_diabetes(as_frame=True, scaled=False)
+        return bunch.data.assign(progression=bunch.target)
+    if name == "friedman":
+        X, y = make_friedman1(n_samples=1500, n_features=10, noise=1.0, random_state=0)
+        return pd.DataFrame(X, columns=[f"x{i}" for i in range(1, 11)]).assign(y=y)
+    if name == "toy":
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame(rng.uniform(-1, 1, size=(400, 2)), columns=["x1", "x2"])
+        noise = rng.normal(scale=0.1, size=400)
+        return table.assign(y=3 * table["x1"] ** 2 + 2 * table["x2"] + noise)
+    content = io.BytesIO(read_content(name, find(name) or fetch(name)))
+    if name == "superconductivity":
+        return pd.read_csv(content, dtype=float)
+    table = pd.read_csv(content, sep=";", decimal=",")
+    table = table.dropna(how="all").dropna(axis=1, how="all").reset_index(drop=True)
+    days = pd.to_datetime(table["Date"], format="%d/%m/%Y")
+    table["Date"] = (days - days.min()).dt.days
+    table["Time"] = pd.to_datetime(table["Time"], format="%H.%M.%S").dt.hour
+    return table.astype(float)
 
 
 def is_path(name: str | Path) -> bool:
@@ -180,16 +210,19 @@ def is_path(name: str | Path) -> bool:
     return isinstance(name, Path) or bool(re.search(r"[./\\]", name)) or os.path.exists(name)
 
 
-def _load_file(
-    path: Path, drop_columns: str | Sequence[str], target: str, how_to_read: dict[str, Any]
-) -> Dataset:
-    reading, missing_values = read(path, drop_columns, **how_to_read), how_to_read["missing_values"]
-    table = mark_missing(reading, missing_values, must_occur=True)
-    if target in reading.cells and target not in table:
-        raise ValueError(f"drop_columns must not name the target, got {target}")
-    check_column("target", target, path.name, table)
-    y = table.pop(target)
-    _check_numbers(y, path.name)
+def _of_file(path: Path, reading: Reading, table: pd.DataFrame, y: pd.Series, missing_values: str) -> Dataset:
+    """The dataset of a table that has been read."""
+    target, n_known = str(y.name), int(y.notna().sum())
+    if n_known < 2:
+        raise ValueError(
+            f"target must have a value in {MIN_LABELS} rows or more, but {shorten(target)} has {n_known}; "
+            "dmls2r choose says which rows to label"
+        )
+    if y.min() == y.max():
+        raise ValueError(
+            f"target must have different values, but {shorten(target)} is {y.min():g} in all {n_known} rows "
+            "that have one"
+        )
     described = describe_columns(table, y)
     left_out = described.index[described["treatment"].str.startswith("left out")]
     told = tell_columns(described)
@@ -209,6 +242,45 @@ def _load_file(
     return Dataset(
         name, features, y, unit, path.name, note, n_unlabeled, described, notices, reading, missing_values
     )
+
+
+def read_table(
+    path: Path,
+    drop_columns: str | Sequence[str] = (),
+    target: str | None = None,
+    column_types: str | Mapping[str, str] | None = None,
+    missing_values: str = "",
+) -> tuple[Reading, pd.DataFrame, pd.Series]:
+    """Read the table in a file and take it apart, without what stands for a missing value.
+
+    For the parameters see `load_dataset`.
+
+    Returns
+    -------
+    Reading
+    features : pandas.DataFrame of shape (n_rows, n_columns)
+    target : pandas.Series of shape (n_rows,)
+        All missing if none is given.
+
+    Raises
+    ------
+    OSError, ValueError
+        As `read`; and if the target is no column of numbers, or a missing value does not occur.
+    """
+    reading = read(path, drop_columns, column_types=column_types, missing_values=missing_values)
+    table = mark_missing(reading, missing_values, must_occur=True)
+    if target is None:
+        return reading, table, pd.Series(np.nan, index=table.index, name="")
+    if target in reading.cells and target not in table:
+        raise ValueError(f"drop_columns must not name the target, got {target}")
+    check_column("target", target, path.name, table)
+    y = table.pop(target)
+    if not types.is_float_dtype(y):
+        values = ", ".join(map(shorten, y.dropna().unique()[:3]))
+        raise ValueError(
+            f"target must name a column of numbers, but {shorten(target)} of {path.name} holds {values}"
+        )
+    return reading, table, y
 
 
 def mark_missing(reading: Reading, missing_values: str, must_occur: bool = False) -> pd.DataFrame:
@@ -243,22 +315,6 @@ def mark_missing(reading: Reading, missing_values: str, must_occur: bool = False
         if must_occur and not is_there:
             raise ValueError(f"missing_values must occur in the file, got {value}, which does not")
     return table
-
-
-def _check_numbers(y: pd.Series, name: str) -> None:
-    """Raise ValueError unless a target holds different numbers."""
-    n_known = int(y.notna().sum())
-    if not types.is_float_dtype(y):
-        rule = "name a column of numbers"
-        found = f"of {name} holds {', '.join(map(shorten, y.dropna().unique()[:3]))}"
-    elif n_known < 2:
-        rule = f"have a value in {MIN_LABELS} rows or more"
-        found = f"has {n_known}; dmls2r choose says which rows to label"
-    elif y.min() == y.max():
-        rule, found = "have different values", f"is {y.min():g} in all {n_known} rows that have one"
-    else:
-        return
-    raise ValueError(f"target must {rule}, but {shorten(y.name)} {found}")
 
 
 def tell_reading(reading: Reading) -> list[str]:

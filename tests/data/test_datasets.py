@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from dmls2r_lite.data import Dataset, load_dataset, split_dataset, uci
-from dmls2r_lite.data.catalog import DATASETS
+from dmls2r_lite.data import Dataset, load_dataset, split_dataset
+from dmls2r_lite.data.catalog import DATASETS, FROM_UCI
 from dmls2r_lite.foundation.checks import make_scaler
 
-BUNDLED = [name for name in DATASETS if name not in uci.FILES]
+BUNDLED = [name for name in DATASETS if name not in FROM_UCI]
 PARTS = ("labeled", "unlabeled", "test")
 
 
@@ -69,7 +69,7 @@ class TestDatasets:
 
     @pytest.mark.parametrize("name", DATASETS)
     def test_what_is_known_unread_is_true(self, name, request):
-        if name in uci.FILES:
+        if name in FROM_UCI:
             request.getfixturevalue("uci_folder")
         data, known = load_dataset(name), DATASETS[name]
         assert data.features.shape == (known.n_rows, known.n_features)

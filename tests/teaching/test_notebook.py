@@ -9,8 +9,8 @@ import pytest
 from bs4 import BeautifulSoup
 
 from dmls2r_lite.command.rendering import markdown_to_html, markdown_to_text
-from dmls2r_lite.data import load_dataset, uci
-from dmls2r_lite.data.catalog import DATASETS
+from dmls2r_lite.data import load_dataset
+from dmls2r_lite.data.catalog import DATASETS, FROM_UCI
 from dmls2r_lite.teaching import notebook
 from dmls2r_lite.teaching.notebook import (
     RESULTS_MIME,
@@ -29,7 +29,7 @@ GOOD = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in DATASETS if name not in uci.FILES])
+@pytest.mark.parametrize("name", [name for name in DATASETS if name not in FROM_UCI])
 def test_loads_the_dataset(name):
     assert check_parameters(**GOOD | {"dataset": name}).name == name
 
