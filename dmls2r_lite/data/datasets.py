@@ -167,7 +167,7 @@ def load_dataset(
         note += f" {known.missing[missing]}"
     unit = known.unit if target == known.target else known.units.get(target, _own_unit(target))
     y = table.pop(target)
-    table = table.drop(columns=expand_columns(name, drop_columns, list(table)))
+    table = table.drop(columns=expand_columns(name, drop_columns, list(map(str, table))))
     if table.empty:
         raise ValueError("drop_columns must leave at least one column, got all of them")
     described = describe_columns(table)

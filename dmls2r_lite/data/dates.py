@@ -17,17 +17,17 @@ DATE = re.compile(
 TIME = re.compile(r"(\d{1,3}):[0-5]\d(:[0-5]\d)?( ?[ap]m)?", re.IGNORECASE | re.ASCII)
 _ZONE = re.compile(r":\d{2}\S*(?:Z|[+-]\d{2}:?\d{2})$")
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
-DAY_FIRST, MONTH_FIRST = (
-    [f"%{a}{mark}%{b}{mark}%Y{clock}" for mark in "./-" for clock in _CLOCKS] for a, b in ("dm", "md")
-)
-NAMED_MONTH = [
-    f"{date}{clock}"
-    for date in (
+_DATES = {
+    "month by name": [
         *(f"%d{mark}%{b}{mark}%Y" for mark in "-/. " for b in "bB"),
         *(f"%{b} %d{comma} %Y" for comma in (",", "") for b in "bB"),
-    )
-    for clock in _CLOCKS
-]
+    ],
+    "day first": [f"%d{mark}%m{mark}%Y" for mark in "./-"],
+    "month first": [f"%m{mark}%d{mark}%Y" for mark in "./-"],
+}
+FORMATS = {"year first": ["ISO8601"]} | {
+    order: [f"{date}{clock}" for date in dates for clock in _CLOCKS] for order, dates in _DATES.items()
+}
 
 
 def are_seasons(texts: Iterable[str]) -> bool:
@@ -67,7 +67,7 @@ def read_dates(texts: pd.Series, said: str = "") -> dict[str, pd.Series]:
     ----------
     texts : pandas.Series of shape (n_dates,)
     said : str, default=""
-        "day first" or "month first", if it is known.
+        "day first" or "month first", if that is known.
 
     Returns
     -------
@@ -79,20 +79,16 @@ def read_dates(texts: pd.Series, said: str = "") -> dict[str, pd.Series]:
     ValueError
         If no order suits all of them; without name and place of the column.
     """
-    for orders in (
-        {"year first": ["ISO8601"], "month by name": NAMED_MONTH},
-        {"day first": DAY_FIRST, "month first": MONTH_FIRST},
-    ):
-        wanted = {said} & orders.keys() or orders
-        found = {order: parse_dates(texts, orders[order]) for order in orders if order in wanted}
-        if known := {order: dates for order, dates in found.items() if dates is not None}:
-            return known
-    how = f"with the {said}, as column_types says, and" if said else "in one order, with"
+    other = {"day first": "month first", "month first": "day first"}.get(said)
+    found = {order: parse_dates(texts, FORMATS[order]) for order in FORMATS if order != other}
+    if known := {order: dates for order, dates in found.items() if dates is not None}:
+        return known
+    how = f"with the {said}, as column_types says, and" if other else "in one order, with"
     raise ValueError(f"must hold dates {how} years of four digits")
 
 
-def read_times(texts: pd.Series) -> tuple[pd.Series, str, bool]:
-    """Times since midnight, the rule by which they were read, and whether that is a guess.
+def read_times(texts: pd.Series) -> tuple[pd.Series, str]:
+    """Times since midnight, and the rule by which they were read.
 
     Raises
     ------
@@ -105,18 +101,18 @@ def read_times(texts: pd.Series) -> tuple[pd.Series, str, bool]:
         times = parse_dates(tidy, ["%I:%M%p", "%I:%M:%S%p"])
         if times is None or not halves.all():
             raise ValueError("must hold times that all have AM or PM, from 1 to 12, or none of them")
-        return times - times.dt.normalize(), "times of day, AM and PM", False
+        return times - times.dt.normalize(), "times of day, AM and PM"
     if with_seconds.any() and not with_seconds.all():
         raise ValueError("must hold times that all have seconds, or none of them")
     times = pd.to_timedelta(texts if with_seconds.any() else texts + ":00")
     if with_seconds.any():
-        return times, "times, hours:minutes:seconds", False
+        return times, "times, hours:minutes:seconds"
     hours = texts.str.partition(":")[0]
     of_day = int(hours.astype(int).max()) < 24 and len(set(hours)) > 1
     if of_day and (hours.str.len().eq(2).all() or len(set(hours.str.len())) > 1):
-        return times, "times of day, hours:minutes", False
+        return times, "times of day, hours:minutes"
     example = f"{texts.iloc[0]} is {show_time(times.iloc[0])}"
-    return times, f"hours:minutes, {example} (assumed: no ratio, no minutes:seconds)", True
+    return times, f"hours:minutes, {example} (assumed: no ratio, no minutes:seconds)"
 
 
 def show_time(time: pd.Timedelta) -> str:
