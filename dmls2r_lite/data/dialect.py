@@ -163,12 +163,9 @@ def _find_separator(path: Path, head: list[str], quote: str) -> str:
         except csv.Error:
             continue
         rows = rows[:-1] if len(rows) > 100 else rows  # the last may be cut off in a quoted cell
-        if not rows or len(rows[0]) < 2:
-            continue
-        if separator == " " and (cut or not _cuts_numbers(rows)):
-            continue
-        shares[separator] = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
-        cut[separator] = rows
+        if rows and len(rows[0]) > 1 and (separator != " " or (not cut and _cuts_numbers(rows))):
+            shares[separator] = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
+            cut[separator] = rows
     if not shares:
         return ","
     rivals = [separator for separator in shares if shares[separator] >= 0.9 * max(shares.values())]

@@ -104,15 +104,16 @@ def one_sided(column: pd.Series, is_labeled: np.ndarray) -> tuple[str, bool]:
     value differ by half or more, with p < 0.01 in Fisher's exact test. From a fifth on it is only said.
     """
     known = column.notna().to_numpy()
-    n_known = [int(known[side].sum()) for side in (is_labeled, ~is_labeled)]
-    n = [int(is_labeled.sum()), int((~is_labeled).sum())]
-    if 0 in n or sum(n_known) == 0:
+    counts = np.array(
+        [[(is_known & side).sum() for is_known in (known, ~known)] for side in (is_labeled, ~is_labeled)]
+    )
+    if 0 in counts.sum(axis=1) or not known.any():
         return "", False
-    if 0 in n_known:
-        return f"no value in any row with{'' if n_known[0] == 0 else 'out'} a target", True
-    labeled, others = (a / b for a, b in zip(n_known, n, strict=True))
+    labeled, others = counts[:, 0] / counts.sum(axis=1)
+    if 0 in (labeled, others):
+        return f"no value in any row with{'' if labeled == 0 else 'out'} a target", True
     difference = abs(labeled - others)
-    if difference < 0.2 or fisher_exact(np.array([n_known, np.subtract(n, n_known)])).pvalue >= 0.01:
+    if difference < 0.2 or fisher_exact(counts).pvalue >= 0.01:
         return "", False
     return f"known in {labeled:.0%} of the rows with a target, {others:.0%} of the others", difference >= 0.5
 
@@ -165,34 +166,24 @@ def _codes(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
 
 
 def _totals(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
-    columns = [*(features[name] for name in features), target]
+    table = features.assign(**{str(target.name): target})
+    numbers = table.select_dtypes("float")
     for place, which in ((len(target) - 1, "last"), (0, "first")):
-        for kind, word in (("sum", "total"), ("mean", "mean")):
-            cells = [_is_summary(column, place, kind) for column in columns]
-            row = [column.iloc[place] for column in columns]
-            beside = [value for value, cell in zip(row, cells, strict=True) if cell is None]
-            others = [value for value in beside if pd.notna(value)]
-            n_true, n_given = cells.count(True), len(cells) - len(beside)
-            is_named = any(_SUMMARY.fullmatch(str(value).strip()) for value in others)
-            if n_true > n_given / 2 and (n_true > 1 or is_named or not others):
-                label = f" ({shorten(str(others[0]).strip())})" if is_named else ""
+        row, others = numbers.iloc[place], numbers.drop(index=numbers.index[place])
+        can_be_one = row.notna() & ((others != 0) & others.notna()).sum().ge(3) & others.nunique().gt(1)
+        beside = table.iloc[place].drop(row.index[can_be_one]).dropna()
+        is_named = any(_SUMMARY.fullmatch(str(value).strip()) for value in beside)
+        for kind, word, tolerance in (("sum", "total", 1e-6), ("mean", "mean", 1e-3)):
+            is_one = np.isclose(row, others.agg(kind), rtol=tolerance, atol=0)
+            n_true = int((is_one & can_be_one).sum())
+            if n_true > can_be_one.sum() / 2 and (n_true > 1 or is_named or beside.empty):
+                label = f" ({shorten(str(beside.iloc[0]).strip())})" if is_named else ""
                 yield (
                     f"the {which} row{label} looks like a {word}: its cells are the {kind}s of their "
                     "columns. If so, take it out of the file: it counts as a "
-                    f"{'labeled' if pd.notna(row[-1]) else 'further'} row"
+                    f"{'labeled' if pd.notna(target.iloc[place]) else 'further'} row"
                 )
                 break
-
-
-def _is_summary(column: pd.Series, place: int, kind: str) -> bool | None:
-    """Whether a cell is the sum or mean of all others in its column; None if it cannot be told."""
-    if not types.is_float_dtype(column) or pd.isna(column.iloc[place]):
-        return None
-    others = column.drop(column.index[place]).dropna()
-    if (others != 0).sum() < 3 or others.nunique() < 2:
-        return None
-    tolerance = 1e-6 if kind == "sum" else 1e-3
-    return bool(np.isclose(column.iloc[place], others.agg(kind), rtol=tolerance, atol=0))
 
 
 def _classes(known: pd.Series) -> Iterator[str]:

@@ -208,10 +208,10 @@ class Column:
             others = [text for text in self.texts if text not in numbers]
             is_below = self.values[2:].isin(others).any()
             above = "; if the first rows belong to the names, or hold units, delete these lines"
+            first = f"{', '.join(map(repr, others[:3]))} {self._row_of(others[0])}"
             self.refuse(
-                f"seems to hold numbers, but has {', '.join(map(repr, others[:3]))} {self._row_of(others[0])}; "
-                "write plain numbers there, or nothing where there is none (or name it in missing_values)"
-                f"{'' if is_below else above}"
+                f"seems to hold numbers, but has {first}; write plain numbers there, or nothing where "
+                f"there is none (or name it in missing_values){'' if is_below else above}"
             )
         self.rule += f"; {len(near)} of {len(self.texts)} look like numbers"
         self.rule += " (assumed: names)" if numbers else ""

@@ -5,18 +5,20 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import itertools
 import lzma
 import os
 import re
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-MAX_BYTES = 2**30  # of a file, and of what is unpacked from it
+MAX_BYTES, CHUNK = 2**30, 2**20  # of a file, and of what is unpacked from it; of what is read at once
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".data", ".parquet", ".xlsx")
-_OPENERS: dict[str, Callable[[IO[bytes]], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_OPENERS: dict[str, Callable[[io.BytesIO], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 PACKINGS = (*_OPENERS, ".zip")
 _ENDING = re.compile(rf"({'|'.join(SUFFIXES)})?({'|'.join(PACKINGS)})?\Z".replace(".", r"\."), re.IGNORECASE)
 _DAMAGE = (BadZipFile, EOFError, zlib.error, lzma.LZMAError, OSError, NotImplementedError, RuntimeError)
@@ -43,47 +45,33 @@ def unpack(path: Path) -> tuple[str, bytes]:
             f"{path} must end in {', '.join(SUFFIXES)}, perhaps with {', '.join(PACKINGS)} after it; "
             "save another kind of spreadsheet as CSV first"
         )
-    with open(path, "rb") as file:
-        content = _read_within_limit(path, file)
+    too_much = ValueError(f"{path} holds more than 1 GiB, which is too much for a table here")
+    if os.path.getsize(path) > MAX_BYTES:
+        raise too_much
+    content = path.read_bytes()
+    if not packing:
+        return name, content
     try:
-        if packing in _OPENERS:
-            with _OPENERS[packing](io.BytesIO(content)) as stream:
-                return name.removesuffix(packing), _read_within_limit(path, stream)
-        if packing or suffix == ".xlsx":
-            with ZipFile(io.BytesIO(content)) as archive:
-                if packing:
-                    return _unzip(path, archive)
-                if sum(sheet.file_size for sheet in archive.infolist()) > MAX_BYTES:
-                    raise _too_much(path)
-                if damaged := archive.testzip():
-                    raise BadZipFile(f"bad content of {damaged}")
+        if packing == ".zip":
+            archive = ZipFile(io.BytesIO(content))
+            names = [inner for inner in archive.namelist() if not inner.endswith("/")]
+            tables = [
+                inner for inner in names if inner.lower().endswith(SUFFIXES) and "__MACOSX" not in inner
+            ]
+            if len(tables) != 1 or tables[0].lower().endswith(".xlsx"):
+                raise ValueError(f"{path} must hold one table, got {', '.join(names) or 'none'}")
+            name, stream = tables[0].lower(), archive.open(tables[0])
+        else:
+            name, stream = name.removesuffix(packing), _OPENERS[packing](io.BytesIO(content))
+        chunks = iter(partial(stream.read, CHUNK), b"")
+        content = b"".join(itertools.islice(chunks, MAX_BYTES // CHUNK + 1))
     except _DAMAGE as error:
         raise ValueError(f"{path} is damaged, cut off or not what its name says: {error}") from error
+    if len(content) > MAX_BYTES:
+        raise too_much
     return name, content
 
 
 def strip_suffixes(name: str) -> str:
     """A file's name without what says how it is written."""
     return _ENDING.sub("", name, count=1)
-
-
-def _read_within_limit(path: Path, stream: IO[bytes]) -> bytes:
-    content = bytearray()
-    while chunk := stream.read(2**20):
-        content += chunk
-        if len(content) > MAX_BYTES:
-            raise _too_much(path)
-    return bytes(content)
-
-
-def _too_much(path: Path) -> ValueError:
-    return ValueError(f"{path} holds more than 1 GiB, which is too much for a table here")
-
-
-def _unzip(path: Path, archive: ZipFile) -> tuple[str, bytes]:
-    names = [name for name in archive.namelist() if not name.endswith("/")]
-    tables = [name for name in names if name.lower().endswith(SUFFIXES) and "__MACOSX" not in name]
-    if len(tables) != 1 or tables[0].lower().endswith(".xlsx"):
-        raise ValueError(f"{path} must hold one table, got {', '.join(names) or 'none'}")
-    with archive.open(tables[0]) as stream:
-        return tables[0].lower(), _read_within_limit(path, stream)

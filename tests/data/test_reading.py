@@ -199,9 +199,8 @@ class TestFiles:
 
     def test_too_large(self, write, monkeypatch):
         monkeypatch.setattr("dmls2r_lite.data.unpacking.MAX_BYTES", 1000)
-        for name, content in {"t.xlsx": zipped(sheet=self.CSV), "t.csv": self.CSV}.items():
-            with pytest.raises(ValueError, match="holds more than 1 GiB, which is too much"):
-                read(write(content, name))
+        with pytest.raises(ValueError, match="holds more than 1 GiB, which is too much"):
+            read(write(self.CSV))
 
     @pytest.mark.skipif(os.name == "nt", reason="has no such files")
     def test_special_files(self, tmp_path, write, monkeypatch):
@@ -285,7 +284,7 @@ class TestFiles:
             ("t.csv", gzip.compress(b"a,b\n", mtime=0), "not what its name says: it is not text"),
             ("t.parquet", ROWS, "is not a Parquet file, or damaged"),
             ("t.parquet", b"PAR1 and nothing else", "is not a Parquet file, or damaged"),
-            ("t.xlsx", b"PK\3\4rest", "is damaged, cut off or not what its name says"),
+            ("t.xlsx", b"PK\3\4rest", "is not an Excel file, or damaged"),
             ("t.ods", b"PK\3\4rest", "must end in .csv.*; save another kind of spreadsheet as CSV"),
             ("t", ROWS, "must end in .csv"),
             ("t.zip", zipped(**{"a.csv": "x", "b.csv": "x"}), "must hold one table, got a.csv, b.csv"),

@@ -160,7 +160,8 @@ class TestWords:
         assert read_column(*values.split(","))[:2] == (values.split(","), "text")
 
     def test_guesses_are_told(self, read_column):
-        assert read_column("1", "x", "y", "z", "1")[2:] == ("texts; 1 of 4 look like numbers (assumed: names)", True)
+        rule = "texts; 1 of 4 look like numbers (assumed: names)"
+        assert read_column("1", "x", "y", "z", "1")[2:] == (rule, True)
         codes, _, rule, guessed = read_column("AT", "NA", "DE", "NA")
         assert codes == ["AT", "NA", "DE", "NA"]
         assert guessed
