@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..data.unpacking import table_name
+from ..foundation.parameters import did_you_mean, shown
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -94,20 +97,17 @@ def parameters_option(words: str, known: Collection[str] | None = None) -> Calla
     )
 
 
-def check_names(what: str, given: Iterable[str], known: Collection[str], lines: Iterable[str] = ()) -> None:
-    """Raise ValueError if a name is not known; the message lists those that are, or lines about them."""
+def check_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise ValueError if a name is not known; the message lists those that are."""
+    known = list(known)
     for name in given:
         if name not in known:
-            from ..foundation.parameters import did_you_mean, shown
-
-            listed = "".join(f"\n  {line}" for line in lines) or f" {', '.join(known)}"
-            raise ValueError(f"unknown {what} {shown(name)}{did_you_mean(name, known)}; known are{listed}")
+            listed = f"{did_you_mean(name, known)}; known are {', '.join(known)}"
+            raise ValueError(f"unknown {what} {shown(name)}{listed}")
 
 
 def new_csv(output: Path | None, source: Path, ending: str, beside: str = ".csv") -> Path:
     """Check the file to write, by default named after the table that it is made of, and one beside it."""
-    from ..data.reading import table_name
-
     output = output or Path(f"{table_name(source)}_{ending}.csv")
     if output.suffix.lower() != ".csv":
         raise ValueError(f"--output must end in .csv, got {output}")
@@ -155,11 +155,9 @@ def read_alike(
     cells = read_source(path).cells
     if missing := [name for name in kinds if name not in cells]:
         raise ValueError(f"{path} must have the columns of {other}, but lacks {enumerate_names(missing)}")
-    if len(cells) == 0:
-        raise ValueError(f"{path} must hold a row below the line of names, got none")
     further = [name for name in map(str, cells) if name not in kinds]
     try:
-        reading = read(path, further, column_types=kinds, missing_values=missing_values, min_rows=0)
+        reading = read(path, further, column_types=kinds, missing_values=missing_values, min_rows=1)
     except ValueError as error:
         raise ValueError(str(error).replace("as column_types says", f"as in {other}")) from error
     return reading, mark_missing(reading, missing_values)

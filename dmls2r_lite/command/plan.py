@@ -16,6 +16,9 @@ from typing import Any, NamedTuple
 
 import click
 
+from ..data.catalog import DATASETS
+from ..data.unpacking import is_path, table_name
+from ..foundation.parameters import check_rules
 from .keeping import digest
 from .options import check_names
 
@@ -87,11 +90,10 @@ def versions() -> dict[str, str]:
 
 
 class Parameter(NamedTuple):
-    """Of a notebook: the default, the name of its type, and the line that says so."""
+    """Of a notebook: the default, and the name of its type."""
 
     default: Any
     kind: str
-    line: str
 
 
 def find_notebooks(folder: Path | None = None, only: Iterable[str] = ()) -> list[Path]:
@@ -103,7 +105,7 @@ def find_notebooks(folder: Path | None = None, only: Iterable[str] = ()) -> list
         places = " or ".join(map(str, candidates))
         raise ValueError(f"no notebook named like 00_name.ipynb in {places}; see --notebooks-dir")
     numbered, wanted = {path.stem[:2]: path for path in found}, [number.zfill(2) for number in only]
-    check_names("notebook", wanted, numbered, [path.stem for path in found])
+    check_names("notebook", wanted, numbered)
     return [path for number, path in numbered.items() if not wanted or number in wanted]
 
 
@@ -113,12 +115,10 @@ def read_parameters(path: Path) -> dict[str, Parameter]:
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
-        source = "".join(tagged[0]["source"]) if tagged else ""
-        for line in source.splitlines():
-            if found := re.match(r"(\w+) *(?:: *([^=]+?))? *=(.+)", line):
-                name, kind, value = found.groups()
-                default = ast.literal_eval(value.strip())
-                parameters[name] = Parameter(default, kind or type(default).__name__, line)
+        source = "".join(line for cell in tagged for line in cell["source"])
+        for name, kind, value in re.findall(r"^(\w+) *(?:: *([^=]+?))? *=(.+)", source, re.MULTILINE):
+            default = ast.literal_eval(value.strip())
+            parameters[name] = Parameter(default, kind or type(default).__name__)
     except Exception as error:  # a file can be broken in many ways
         raise ValueError(f"cannot read the parameters of {path}: {error!r}") from error
     return parameters
@@ -148,8 +148,7 @@ def plan(
         if name in given:
             raise ValueError(f"give the {name} as {instead} {given[name]}")
     known = {path: read_parameters(path) for path in notebooks}
-    lines = {name: known[path][name].line for path in notebooks for name in known[path]}
-    check_names("parameter", given, lines, lines.values())
+    check_names("parameter", given, {name: "" for parameters in known.values() for name in parameters})
     jobs = []
     for folder, source in _find_sources(datasets, output_dir).items():
         texts = {**given, "dataset": source, "output_dir": str(folder.resolve())}
@@ -162,15 +161,10 @@ def plan(
 
 def _find_sources(datasets: Sequence[str], output_dir: Path) -> dict[Path, str]:
     """The datasets by their folders: as they are called, or their absolute paths."""
-    from ..data.catalog import DATASETS
-
     sources: dict[Path, str] = {}
     for dataset in datasets:
         name = source = dataset
         if dataset not in DATASETS:
-            from ..data.datasets import is_path
-            from ..data.reading import table_name
-
             if not is_path(dataset):
                 check_names("dataset", [dataset], [*DATASETS, "or the path of a file"])
             name, source = table_name(dataset), os.path.abspath(dataset)
@@ -188,8 +182,6 @@ def _convert(name: str, parameter: Parameter, text: str) -> Any:
 
 def _check(jobs: Sequence[Job]) -> list[Job]:
     """The jobs with what their tables say, once their parameters are as they must be."""
-    from ..foundation.parameters import check_rules
-
     checked: list[Job] = []
     try:
         for job in jobs:  # alone first: what is wrong by itself is refused before tables are read

@@ -59,8 +59,6 @@ def _estimate(stored: StoredModel, features: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     known = features.dropna(how="all")
-    if known.empty:
-        raise ValueError("no row has a value in any column that the model needs")
     estimates = stored.predict(known)
     if estimates.ndim != 1:
         raise ValueError(f"the model estimates {estimates.shape[1]} numbers for each row: use it in Python")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +18,8 @@ from ..foundation.parameters import check_rules, did_you_mean
 from .catalog import DATASETS, FILES, fetch, find, read_content
 from .noticing import Notice, enumerate_names, find_notices, shorten
 from .preparing import describe_columns
-from .reading import Reading, check_column, expand_columns, read, table_name
+from .reading import Reading, check_column, expand_columns, read
+from .unpacking import is_path, table_name
 
 MIN_LABELS = 5  # below, there is nothing to estimate an error from
 
@@ -202,12 +201,6 @@ def _load_known(name: str) -> pd.DataFrame:
     table["Date"] = (days - days.min()).dt.days
     table["Time"] = pd.to_datetime(table["Time"], format="%H.%M.%S").dt.hour
     return table.astype(float)
-
-
-def is_path(name: str | Path) -> bool:
-    """Whether a name that is not a dataset's is meant as a path."""
-    # of long names os.path.exists makes no trouble
-    return isinstance(name, Path) or bool(re.search(r"[./\\]", name)) or os.path.exists(name)
 
 
 def _of_file(path: Path, reading: Reading, table: pd.DataFrame, y: pd.Series, missing_values: str) -> Dataset:

@@ -18,7 +18,7 @@ from .decoding import decode
 from .dialect import Source, check_names, make_source, parse
 from .noticing import shorten
 from .recognising import KINDS, MISSING, ORDERS, recognise
-from .unpacking import strip_suffixes, unpack
+from .unpacking import split_sheet, unpack
 
 MAX_LISTED = 50  # columns in a message
 
@@ -108,14 +108,14 @@ def read(
     table = table.drop(columns=counts).dropna(how="all")
     if len(table) < min_rows:
         raise ValueError(
-            f"{path} must hold {min_rows} rows or more below the line of names, got {len(table)}"
+            f"{path} must hold {min_rows} rows or more with values below the line of names, got {len(table)}"
         )
     return Reading(**vars(source), table=table, columns=columns.drop(index=counts))
 
 
 def read_source(path: str | Path) -> Source:
     """What is written in the file of a table, as it is written there: for the errors see `read`."""
-    file, sheet = _split_sheet(Path(path))
+    file, sheet = split_sheet(path)
     name, content = unpack(file)
     if name.endswith(".xlsx"):
         return _read_sheet(file, content, sheet)
@@ -129,21 +129,6 @@ def read_source(path: str | Path) -> Source:
     table.columns = [str(column).strip() for column in table.columns]
     check_names(file, list(table.columns))
     return Source(table, list(range(1, len(table) + 1)), ",", ())
-
-
-def table_name(path: str | Path) -> str:
-    """The name of a file without what says how it is written; with that of a sheet, if one is named.
-
-    Raises
-    ------
-    ValueError
-        If it would be no name for a folder of results.
-    """
-    file, sheet = _split_sheet(Path(path))
-    name = strip_suffixes(file.name) + (f"_{sheet}" if sheet else "")
-    if name.strip(". ") == "" or name == "index.html":
-        raise ValueError(f"rename the file {path}: a folder of results takes its name from it")
-    return name
 
 
 def check_column(parameter: str, column: str, name: str, columns: Iterable[object]) -> None:
@@ -203,12 +188,7 @@ def check_types(name: str, given: str | Mapping[str, str] | None, columns: Seque
     return dict(given or {})
 
 
-def _split_sheet(path: Path) -> tuple[Path, str | None]:
-    found = re.fullmatch(r"(.*\.xlsx)::(.+)", str(path), re.IGNORECASE)
-    return (Path(found[1]), found[2]) if found else (path, None)
-
-
-def _read_sheet(path: Path, content: bytes, sheet: str | None) -> Source:
+def _read_sheet(path: Path, content: bytes, sheet: str) -> Source:
     options: dict[str, Any] = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
     try:
         sheets = pd.read_excel(io.BytesIO(content), sheet_name=None, engine="calamine", **options)

@@ -72,6 +72,28 @@ def unpack(path: Path) -> tuple[str, bytes]:
     return name, content
 
 
-def strip_suffixes(name: str) -> str:
-    """A file's name without what says how it is written."""
-    return _ENDING.sub("", name, count=1)
+def split_sheet(path: str | Path) -> tuple[Path, str]:
+    """The file of a table, and the name of a sheet in it, as in file.xlsx::name; "" if none is named."""
+    found = re.fullmatch(r"(.*\.xlsx)::(.+)", str(path), re.IGNORECASE)
+    return (Path(found[1]), found[2]) if found else (Path(path), "")
+
+
+def table_name(path: str | Path) -> str:
+    """The name of a file without what says how it is written; with that of a sheet, if one is named.
+
+    Raises
+    ------
+    ValueError
+        If it would be no name for a folder of results.
+    """
+    file, sheet = split_sheet(path)
+    name = _ENDING.sub("", file.name, count=1) + (f"_{sheet}" if sheet else "")
+    if name.strip(". ") == "" or name == "index.html":
+        raise ValueError(f"rename the file {path}: a folder of results takes its name from it")
+    return name
+
+
+def is_path(name: str | Path) -> bool:
+    """Whether a name that is not a dataset's is meant as a path."""
+    # of long names os.path.exists makes no trouble
+    return isinstance(name, Path) or bool(re.search(r"[./\\]", name)) or os.path.exists(name)

@@ -69,7 +69,10 @@ def test_datasets_are_listed_within_the_width_of_the_terminal():
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["-p", "n_labelled", "5"], ["'n_labelled'; did you mean n_labeled?", "n_labeled: int = 20  # lab"]),
+        (
+            ["-p", "n_labelled", "5"],
+            ["'n_labelled'; did you mean n_labeled?", "known are dataset, n_lab"],
+        ),
         (["-p", "n_labeled", "2.5"], ["n_labeled", "'2.5'", "int"]),
         (["-p", "margin", "wide"], ["margin", "'wide'", "float"]),
         (["-p", "fast", "perhaps"], ["fast", "'perhaps'", "bool"]),
@@ -90,7 +93,7 @@ def test_datasets_are_listed_within_the_width_of_the_terminal():
         (["bostn"], ["unknown dataset 'bostn'; did you mean boston?", "superconductivity", "path of a file"]),
         (["x" * 300], ["unknown dataset 'xxx", "xxx...; known are boston"]),
         (["x/" * 3000 + "x.csv", "-p", "target", "y"], []),
-        (["--only", "07"], ["unknown notebook '07'", "01_b", "02_closer"]),
+        (["--only", "07"], ["unknown notebook '07'", "known are 01, 02"]),
         (["-p", "n_labeled"], ["-p"]),
         (["--output-dir", "file/runs"], ["Not a directory"]),
     ],

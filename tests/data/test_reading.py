@@ -15,7 +15,8 @@ from random_tables import make_table, misread
 
 from dmls2r_lite.data.datasets import load_dataset
 from dmls2r_lite.data.preparing import describe_columns, make_preprocessor
-from dmls2r_lite.data.reading import expand_columns, read, read_source, table_name
+from dmls2r_lite.data.reading import expand_columns, read, read_source
+from dmls2r_lite.data.unpacking import table_name
 
 ROWS = "1,2,3\n4,5,6\n7,8,9\n"
 NUMBERS = [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
@@ -59,7 +60,7 @@ class TestDialects:
 
     def test_a_single_row_where_it_is_enough(self, write):
         assert read(write("a,b\n1,x\n"), min_rows=1).table.to_dict("records") == [{"a": 1.0, "b": "x"}]
-        with pytest.raises(ValueError, match="must hold 2 rows or more"):
+        with pytest.raises(ValueError, match="must hold 2 rows or more with values"):
             read(write("a,b\n1,x\n"), min_rows=2)
 
 
@@ -269,8 +270,8 @@ class TestFiles:
         ("name", "content", "message"),
         [
             ("t.csv", "", "cannot be read as a table: it is empty"),
-            ("t.csv", "a,b\n", "must hold 3 rows or more below the line of names, got 0"),
-            ("t.csv", "a,b\n1,2\n", "must hold 3 rows or more below the line of names, got 1"),
+            ("t.csv", "a,b\n", "must hold 3 rows or more with values below the line of names, got 0"),
+            ("t.csv", "a,b\n1,2\n", "must hold 3 rows or more with values below the line of names, got 1"),
             ("t.csv", "1,2\n3,4\n5,6\n", "must have the names of its columns in the first line, got 1, 2"),
             ("t.csv", "Lab,Lab,y\na,b,y\n" + ROWS, "more than one column named Lab: rename them, and leave"),
             ("t.csv", "a,b\n1,2\n3,4,5\n6,7\n", "2 names in the first line, but 3 values in row 2"),

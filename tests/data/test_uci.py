@@ -177,7 +177,10 @@ class TestWhereFilesAre:
         fetched = CliRunner().invoke(cli.main, ["datasets", "fetch", "air_quality"])
         assert fetched.output == f"air_quality is in {tmp_path / AIR}\n"
 
-        for name, message in {"boston": "boston needs no file; from UCI", "iris": "unknown dataset"}.items():
+        for name, message in {
+            "boston": "'boston'; known are supercond",
+            "iris": "unknown dataset from UCI",
+        }.items():
             result = CliRunner().invoke(cli.main, ["datasets", "fetch", name])
             assert result.exit_code == 1
             assert message in result.output
