@@ -12,11 +12,9 @@ from typing import Any
 import click
 
 from ..data import catalog
-from .choose import choose
 from .options import Commands, ManyValues, align, check_names, parameters_option, resumable
+from .own_tables import choose, predict, read
 from .plan import find_notebooks, plan
-from .predict import predict
-from .read import read
 
 # Heavy imports are inside the functions that need them, so that `dmls2r --help` is fast.
 
@@ -53,9 +51,8 @@ def datasets(context: click.Context) -> None:
     click.echo(heading)
     for line, text in zip(lines, texts, strict=True):
         click.echo(f"{line}\n{click.wrap_text(text, width, '    ', '    ')}")
-    click.echo(
-        click.wrap_text("\nA table of your own runs too: dmls2r run path/to/file.csv -p target COLUMN", width)
-    )
+    own = "\nA table of your own runs too: dmls2r run path/to/file.csv -p target COLUMN"
+    click.echo(click.wrap_text(own, width))
 
 
 @datasets.command()
@@ -74,9 +71,7 @@ def fetch(name: str) -> None:
 @click.option("--output-dir", type=FOLDER, default="runs", show_default=True, help="For all results.")
 @click.option("--only", multiple=True, metavar="NUMBER", help="Run this notebook only, e.g. 03. Repeatable.")
 @click.option(
-    "--notebooks-dir",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Where they are.  [default: those of this package]",
+    "--notebooks-dir", type=FOLDER, help="Where the notebooks are.  [default: those of this package]"
 )
 def run(
     datasets: tuple[str, ...],
@@ -125,11 +120,7 @@ def run(
 @click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="How many splits.")
 @click.option("--jobs", default=2, show_default=True, help="Processes side by side; -1: one per core.")
 @click.option(
-    "--output",
-    type=FOLDER,
-    default="results",
-    show_default=True,
-    help="Folder of the trials. Those that it holds are not run again.",
+    "--output", type=FOLDER, default="results", show_default=True, help="Has trials, which are not run again."
 )
 @click.option("--quick", is_flag=True, help="A look in two minutes: 3 seeds at N = 20.")
 def benchmark(study: str, seeds: int, jobs: int, output: Path, quick: bool, **chosen: Any) -> None:

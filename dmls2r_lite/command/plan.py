@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
+from click.types import convert_type
 
 from ..data.catalog import DATASETS
 from ..data.unpacking import is_path, table_name
@@ -24,7 +25,6 @@ from .options import check_names
 
 PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "dmls2r-lite")
 NUMBERED = "[0-9][0-9]_*.ipynb"
-TYPES: dict[str, click.ParamType[Any]] = {"int": click.INT, "float": click.FLOAT, "bool": click.BOOL}
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,9 @@ class Job:
         """Of all that decides what comes out: parameters, table, notebook, package and versions."""
         status = os.stat(self.source) if self.source != self.dataset else None
         table = (status.st_size, status.st_mtime_ns) if status else None
-        files = [
-            path for path in Path(__file__).parents[1].rglob("*") if path.suffix in (".py", ".csv", ".toml")
-        ]
-        texts = [path.read_text(encoding="utf-8") for path in (self.notebook, *sorted(files))]
+        package = Path(__file__).parents[1]
+        files = [path for ending in ("py", "csv", "toml") for path in sorted(package.rglob(f"*.{ending}"))]
+        texts = [path.read_text(encoding="utf-8") for path in (self.notebook, *files)]
         return digest([self.parameters, table, texts, versions()])
 
     @property
@@ -87,13 +86,6 @@ class Job:
 def versions() -> dict[str, str]:
     """Of Python and of the packages that results depend on."""
     return {"python": platform.python_version()} | {name: metadata.version(name) for name in PACKAGES}
-
-
-class Parameter(NamedTuple):
-    """Of a notebook: the default, and the name of its type."""
-
-    default: Any
-    kind: str
 
 
 def find_notebooks(folder: Path | None = None, only: Iterable[str] = ()) -> list[Path]:
@@ -109,19 +101,16 @@ def find_notebooks(folder: Path | None = None, only: Iterable[str] = ()) -> list
     return [path for number, path in numbered.items() if not wanted or number in wanted]
 
 
-def read_parameters(path: Path) -> dict[str, Parameter]:
+def read_parameters(path: Path) -> dict[str, Any]:
     """What a notebook's cell of parameters assigns, by name."""
-    parameters = {}
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
         source = "".join(line for cell in tagged for line in cell["source"])
-        for name, kind, value in re.findall(r"^(\w+) *(?:: *([^=]+?))? *=(.+)", source, re.MULTILINE):
-            default = ast.literal_eval(value.strip())
-            parameters[name] = Parameter(default, kind or type(default).__name__)
+        assigned = re.findall(r"^(\w+) *(?::[^=]+)?=(.+)", source, re.MULTILINE)
+        return {name: ast.literal_eval(value.strip()) for name, value in assigned}
     except Exception as error:  # a file can be broken in many ways
         raise ValueError(f"cannot read the parameters of {path}: {error!r}") from error
-    return parameters
 
 
 def plan(
@@ -148,13 +137,12 @@ def plan(
         if name in given:
             raise ValueError(f"give the {name} as {instead} {given[name]}")
     known = {path: read_parameters(path) for path in notebooks}
-    check_names("parameter", given, {name: "" for parameters in known.values() for name in parameters})
+    check_names("parameter", given, {name: "" for defaults in known.values() for name in defaults})
     jobs = []
     for folder, source in _find_sources(datasets, output_dir).items():
         texts = {**given, "dataset": source, "output_dir": str(folder.resolve())}
-        for path, parameters in known.items():
-            injected = {key: _convert(key, parameters[key], texts[key]) for key in texts if key in parameters}
-            defaults = {key: parameter.default for key, parameter in parameters.items()}
+        for path, defaults in known.items():
+            injected = {key: _convert(key, texts[key], defaults[key]) for key in texts if key in defaults}
             jobs.append(Job(folder, source, path, injected, defaults | injected))
     return _check(jobs)
 
@@ -173,11 +161,12 @@ def _find_sources(datasets: Sequence[str], output_dir: Path) -> dict[Path, str]:
     return sources
 
 
-def _convert(name: str, parameter: Parameter, text: str) -> Any:
+def _convert(name: str, text: str, default: Any) -> Any:
+    """What is typed for a parameter, as a value of its default's type."""
     try:
-        return TYPES.get(parameter.kind, click.STRING).convert(text, None, None)
+        return convert_type(None, default)(text)
     except click.BadParameter as error:
-        raise ValueError(f"{name} must be of type {parameter.kind}: {error.message}") from error
+        raise ValueError(f"{name}: {error.message}") from error
 
 
 def _check(jobs: Sequence[Job]) -> list[Job]:

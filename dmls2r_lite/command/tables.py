@@ -30,8 +30,7 @@ def tables_to_text(trials: pd.DataFrame, width: int = 120) -> str:
             table[ours] += "  " + table.pop(paper).str.rjust(6)
             table = table.rename(columns={ours: f"{ours}   paper"})
         if table.size:
-            text = (
-                table.rename_axis(None).rename_axis(columns=str(table.index.name)).to_string(line_width=width)
-            )
+            named = table.rename_axis(None).rename_axis(columns=str(table.index.name))
+            text = named.to_string(line_width=width)
             parts.append(re.sub(r"[ \\]+$", "", text, flags=re.MULTILINE))
     return "\n\n".join([*parts, fill(BEATS)])

@@ -73,10 +73,8 @@ class KnownDataset:
         return self.address.rpartition("/")[2]
 
 
-DATASETS = {
-    name: KnownDataset(name, **facts)
-    for name, facts in tomllib.loads(FILES.joinpath("datasets.toml").read_text(encoding="utf-8")).items()
-}
+_FACTS = tomllib.loads(FILES.joinpath("datasets.toml").read_text(encoding="utf-8"))
+DATASETS = {name: KnownDataset(name, **facts) for name, facts in _FACTS.items()}
 FROM_UCI = [name for name, known in DATASETS.items() if known.address]
 
 

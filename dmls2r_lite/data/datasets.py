@@ -1,4 +1,4 @@
-"""Datasets by name and tables by path, ready to be split."""
+"""Datasets by name and tables by path, and their labeled, unlabeled and test samples."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ import pandas as pd
 from pandas.api import types
 from sklearn.datasets import load_diabetes, make_friedman1
 
-from ..foundation.parameters import check_rules, did_you_mean
+from ..foundation.checks import make_scaler
+from ..foundation.parameters import check_not_above, check_rules, did_you_mean
 from .catalog import DATASETS, FILES, fetch, find, read_content
 from .noticing import Notice, enumerate_names, find_notices, shorten
-from .preparing import describe_columns
-from .reading import Reading, check_column, expand_columns, read
+from .preparing import describe_columns, make_preprocessor
+from .reading import Reading, check_column, expand_columns, read_table
 from .unpacking import is_path, table_name
 
 MIN_LABELS = 5  # below, there is nothing to estimate an error from
@@ -155,9 +156,8 @@ def load_dataset(
             f"{did_you_mean(name, DATASETS)}"
         )
     known, name = DATASETS[str(name)], str(name)
-    for parameter, value in {"column_types": column_types, "missing_values": missing_values}.items():
-        if value:
-            raise ValueError(f"{parameter} must be left out for {name}, which is no file; got {value!r}")
+    if column_types or missing_values:
+        raise ValueError(f"column_types and missing_values are for files: leave them out for {name}")
     table, note = _load_known(name), known.note
     target = target or known.target
     check_column("target", target, name, table)
@@ -205,16 +205,11 @@ def _load_known(name: str) -> pd.DataFrame:
 
 def _of_file(path: Path, reading: Reading, table: pd.DataFrame, y: pd.Series, missing_values: str) -> Dataset:
     """The dataset of a table that has been read."""
-    target, n_known = str(y.name), int(y.notna().sum())
-    if n_known < 2:
+    target = str(y.name)
+    if y.nunique() < 2:
         raise ValueError(
-            f"target must have a value in {MIN_LABELS} rows or more, but {shorten(target)} has {n_known}; "
-            "dmls2r choose says which rows to label"
-        )
-    if y.min() == y.max():
-        raise ValueError(
-            f"target must have different values, but {shorten(target)} is {y.min():g} in all {n_known} rows "
-            "that have one"
+            f"target must have different values, in {MIN_LABELS} rows or more, but {shorten(target)} has "
+            f"{y.nunique()}, in {y.count()}; dmls2r choose says which rows to label"
         )
     described = describe_columns(table, y)
     left_out = described.index[described["treatment"].str.startswith("left out")]
@@ -235,79 +230,6 @@ def _of_file(path: Path, reading: Reading, table: pd.DataFrame, y: pd.Series, mi
     return Dataset(
         name, features, y, unit, path.name, note, n_unlabeled, described, notices, reading, missing_values
     )
-
-
-def read_table(
-    path: Path,
-    drop_columns: str | Sequence[str] = (),
-    target: str | None = None,
-    column_types: str | Mapping[str, str] | None = None,
-    missing_values: str = "",
-) -> tuple[Reading, pd.DataFrame, pd.Series]:
-    """Read the table in a file and take it apart, without what stands for a missing value.
-
-    For the parameters see `load_dataset`.
-
-    Returns
-    -------
-    Reading
-    features : pandas.DataFrame of shape (n_rows, n_columns)
-    target : pandas.Series of shape (n_rows,)
-        All missing if none is given.
-
-    Raises
-    ------
-    OSError, ValueError
-        As `read`; and if the target is no column of numbers, or a missing value does not occur.
-    """
-    reading = read(path, drop_columns, column_types=column_types, missing_values=missing_values)
-    table = mark_missing(reading, missing_values, must_occur=True)
-    if target is None:
-        return reading, table, pd.Series(np.nan, index=table.index, name="")
-    if target in reading.cells and target not in table:
-        raise ValueError(f"drop_columns must not name the target, got {target}")
-    check_column("target", target, path.name, table)
-    y = table.pop(target)
-    if not types.is_float_dtype(y):
-        values = ", ".join(map(shorten, y.dropna().unique()[:3]))
-        raise ValueError(
-            f"target must name a column of numbers, but {shorten(target)} of {path.name} holds {values}"
-        )
-    return reading, table, y
-
-
-def mark_missing(reading: Reading, missing_values: str, must_occur: bool = False) -> pd.DataFrame:
-    """The table of a file without numbers and dates that stand for a missing value, however written.
-
-    Parameters
-    ----------
-    reading : Reading
-        For which texts that are just so have been taken for missing.
-    missing_values : str
-        Numbers (with a point), dates (as 1900-01-01) or texts, separated by commas.
-    must_occur : bool, default=False
-        Whether each of them must be in the file.
-
-    Raises
-    ------
-    ValueError
-        If one is not.
-    """
-    table = reading.table.copy()  # which a caller may change
-    for value in filter(None, map(str.strip, missing_values.split(","))):
-        number = float(pd.to_numeric(value, errors="coerce"))
-        date = pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
-        stands = {
-            name: np.isclose(column, number, rtol=1e-12, atol=0)
-            if types.is_float_dtype(column)
-            else column == date
-            for name, column in table.items()
-        }
-        table = table.mask(pd.DataFrame(stands, index=table.index))
-        is_there = any(map(np.any, stands.values())) or (reading.cells.astype(str) == value).any(axis=None)
-        if must_occur and not is_there:
-            raise ValueError(f"missing_values must occur in the file, got {value}, which does not")
-    return table
 
 
 def tell_reading(reading: Reading) -> list[str]:
@@ -346,3 +268,102 @@ def _own_unit(target: str) -> str:
 def _usual_n_unlabeled(target: pd.Series) -> int:
     """All without a target, but not more than the paper has at most; else two fifths, as for Boston."""
     return min(int(target.isna().sum()) or max(1, 2 * len(target) // 5), 1000)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Labeled, unlabeled and test samples of a dataset, disjoint.
+
+    `y_unlabeled` is what a user would not have: it serves pictures and checks, never training.
+    """
+
+    X_labeled: pd.DataFrame
+    y_labeled: pd.Series
+    X_unlabeled: pd.DataFrame
+    y_unlabeled: pd.Series
+    X_test: pd.DataFrame
+    y_test: pd.Series
+
+    @property
+    def X_train(self) -> pd.DataFrame:
+        """Labeled rows, then unlabeled ones."""
+        return pd.concat([self.X_labeled, self.X_unlabeled])
+
+    @property
+    def y_train(self) -> pd.Series:
+        """Targets of `X_train`: NaN marks an unlabeled row."""
+        return pd.concat([self.y_labeled, self.y_unlabeled * np.nan])
+
+
+def check_split_sizes(dataset: Dataset, n_labeled: int, n_unlabeled: int) -> None:
+    """Raise ValueError if a dataset has too few rows for a split with a test set."""
+    n_rows, n_known = len(dataset.target), int(dataset.target.notna().sum())
+    n_labeled, n_unlabeled = int(n_labeled), int(n_unlabeled)  # NumPy's narrow ones overflow
+    rows = f"the number of rows of {dataset.name}"
+    aim = "so that a test set is left (notebook 05 needs none); got"
+    n_empty = n_rows - n_known
+    if not n_empty and n_labeled + n_unlabeled >= n_rows:
+        sizes = f"{n_labeled} + {n_unlabeled}"
+        raise ValueError(f"n_labeled + n_unlabeled must be below {n_rows}, {rows}, {aim} {sizes}")
+    if n_labeled >= n_known:
+        raise ValueError(f"n_labeled must be below {n_known}, {rows} with a target, {aim} {n_labeled}")
+    if n_empty:
+        check_not_above("n_unlabeled", n_unlabeled, n_empty, f"{rows} without a target")
+
+
+def split_dataset(
+    dataset: Dataset,
+    n_labeled: int,
+    n_unlabeled: int,
+    seed: int,
+    scale_on: Literal["train", "all", "none"] = "train",
+) -> Split:
+    """Draw labeled and unlabeled samples at random; the rest is the test set (as in the paper).
+
+    If some rows have no target, the unlabeled samples are drawn from these, and labeled and test
+    samples from the others. Columns that are not numbers, or have gaps, go through
+    `make_preprocessor`, fitted on the same samples as the scaling.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    n_labeled : int
+        N, 2 or more.
+    n_unlabeled : int
+        M, 0 or more; at least one row with a target must be left for the test set.
+    seed : int
+        Of the draw. For one seed the labeled samples of a smaller N are among those of a larger.
+    scale_on : {"train", "all", "none"}, default="train"
+        Min-max scale the features to [0, 1] over labeled and unlabeled samples; over all samples,
+        the test set's features included, as the paper does; or not at all. Gaps are filled in by
+        the medians of the same samples, without scaling by those of labeled and unlabeled ones.
+
+    Returns
+    -------
+    Split
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of the wrong type or out of range.
+    """
+    check_rules({"n_labeled": n_labeled, "n_unlabeled": n_unlabeled, "seed": seed, "scale_on": scale_on})
+    check_split_sizes(dataset, n_labeled, n_unlabeled)
+    order = np.random.default_rng(int(seed)).permutation(len(dataset.target))
+    is_known = dataset.target.notna().to_numpy()[order]
+    if is_known.all():
+        labeled, unlabeled, test = np.split(order, np.cumsum([n_labeled, n_unlabeled], dtype=int))
+    else:
+        labeled, test = np.split(order[is_known], [n_labeled])
+        unlabeled = order[~is_known][:n_unlabeled]
+    X = dataset.features
+    fitted_on = X if scale_on == "all" else X.iloc[np.concatenate([labeled, unlabeled])]
+    if not all(map(types.is_float_dtype, X.dtypes)) or X.isna().any(axis=None):
+        preprocessor = make_preprocessor(X).fit(fitted_on)
+        X, fitted_on = preprocessor.transform(X), preprocessor.transform(fitted_on)
+    if scale_on != "none":
+        X = make_scaler("minmax").set_output(transform="pandas").fit(fitted_on).transform(X)
+    y = dataset.target
+    return Split(
+        X.iloc[labeled], y.iloc[labeled], X.iloc[unlabeled], y.iloc[unlabeled], X.iloc[test], y.iloc[test]
+    )

@@ -12,7 +12,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
-from .dates import read_dates, without_zone
+from .forms import read_dates, without_zone
 from .noticing import one_sided
 
 MAX_CATEGORIES = 20  # 0/1 columns made of one column; rarer categories share the last of them

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from .dates import DATE, TIME, are_seasons, read_dates, read_times, show_time, without_zone
-from .numerals import Marks, decide_marks, fitting, is_number, look_like_codes, may_have_groups, shape
+from . import forms
+from .forms import DATE, TIME, Marks, fitting, is_number, shape, show_time
 
 MISSING = frozenset(["", "?", "-", ".", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan"])
 MISSING |= {"NULL", "null", "None", "<NA>", "#NA", "#N/A"}
@@ -96,11 +96,6 @@ class Column:
             column.marks = f"; {', '.join(marks)} for missing"
         return column
 
-    @property
-    def is_guess(self) -> bool:
-        """Whether the texts leave open what was assumed; `column_types` never says the order of dates."""
-        return "(assumed: " in self.rule and self.said in ("", "date")
-
     @cached_property
     def shapes(self) -> dict[str, str]:
         """Of numbers: a text of each shape."""
@@ -115,10 +110,8 @@ class Column:
 
     def refuse(self, what: str) -> NoReturn:
         """Raise ValueError about this column, with what a user can do who has not said what it holds."""
-        advice = (
-            ", or leave the column out with drop_columns, or say what it holds by "
-            f"column_types={f'{self.name}=category'!r}"
-        )
+        how = f"column_types={f'{self.name}=category'!r}"
+        advice = f", or leave the column out with drop_columns, or say what it holds by {how}"
         raise ValueError(f"column {self.name!r} {what}{'' if self.said else advice}")
 
     def _row_of(self, text: str) -> str:
@@ -129,7 +122,7 @@ class Column:
         """Say what the texts are, as far as this column alone shows; of numbers and dates all possible."""
         said = "date" if self.said in ORDERS else self.said
         if self.said in _FORMS and (wrong := [text for text in self.texts if not _FORMS[said](text)]):
-            self.refuse(f"must hold {said}s, as column_types says, got {wrong[0]!r} {self._row_of(wrong[0])}")
+            self.refuse(f"must hold {said}s, got {wrong[0]!r} {self._row_of(wrong[0])}")
 
         def is_all(kind: str) -> bool:
             return said == kind or (not said and all(map(_FORMS[kind], self.texts)))
@@ -143,28 +136,23 @@ class Column:
         elif not said and set(self.texts) <= _TRUTH.keys() and self.values.notna().all():
             self.kind, self.rule = "truth", "true or false"
             self.spread([_TRUTH[text] for text in self.texts])
-        elif not said and are_seasons(self.texts):
+        elif not said and forms.are_seasons(self.texts):
             self.kind = "text"
             self.rule = f"texts: {self.texts[0]} is a season of two years (assumed: no month)"
         elif is_all("time") or is_all("date"):
-            self.kind = "time" if is_all("time") else "date"
-            self._find_times()
+            self.kind, texts = "time" if is_all("time") else "date", pd.Series(self.texts, self.texts)
+            try:
+                if self.kind == "date":
+                    self.readings = forms.read_dates(texts, self.said)
+                else:
+                    times, self.rule = forms.read_times(texts)
+                    self.spread(times)
+            except ValueError as error:
+                self.refuse(f"{error}, got {', '.join(map(repr, self.texts[:3]))}")
         elif said or (is_number(self.texts[0]) and all(map(fitting, self.shapes))):
             self._find_numbers()
         else:
             self._find_texts()
-
-    def _find_times(self) -> None:
-        """The readings of dates or times; of dates those in the order that is said."""
-        texts = pd.Series(self.texts, self.texts)
-        try:
-            if self.kind == "date":
-                self.readings = read_dates(texts, self.said)
-            else:
-                times, self.rule = read_times(texts)
-                self.spread(times)
-        except ValueError as error:
-            self.refuse(f"{error}, got {', '.join(map(repr, self.texts[:3]))}")
 
     def _find_numbers(self) -> None:
         """Numbers, or codes that are written like them."""
@@ -177,7 +165,7 @@ class Column:
             self.rule = f"codes with leading zeros, such as {padded[0]}, kept as texts (assumed: no numbers)"
         elif any(re.fullmatch("9{16,}", shaped) for shaped in self.shapes):
             self.rule = "identifiers of more than 15 digits, kept as texts"
-        elif len(self.shapes) < 10 and look_like_codes(self.texts):
+        elif len(self.shapes) < 10 and forms.look_like_codes(self.texts):
             last = max(self.texts, key=len)
             self.rule = f"codes with a point, such as {last}, kept as texts (assumed: no numbers)"
         else:
@@ -244,7 +232,7 @@ def recognise(
     columns = [Column.of(cells[name], kinds.get(name, ""), missing) for name in map(str, cells)]
     numbers = [column for column in columns if column.kind == "number" and column.texts]
     settled = {column.name for column in numbers if column.said}
-    marks = decide_marks({column.name: column.shapes for column in numbers}, settled)
+    marks = forms.decide_marks({column.name: column.shapes for column in numbers}, settled)
     for column in numbers:
         _to_numbers(column, marks)
     _decide_orders([column for column in columns if column.readings])
@@ -256,7 +244,8 @@ def recognise(
             column.refuse(f"must be finite, got {str(written.iloc[row]).strip()} in row {row + 1}")
         first = values.dropna().drop_duplicates()[:3]
         shown = [" | ".join(series[first.index].map(_show)) for series in (written, values)]
-        rows.append((name, column.kind, column.rule + column.marks, *shown, column.is_guess))
+        is_guess = "(assumed: " in column.rule and column.said in ("", "date")  # which leaves the order open
+        rows.append((name, column.kind, column.rule + column.marks, *shown, is_guess))
     told = pd.DataFrame(rows, columns=["column", "taken_for", "rule", "written", "read", "guessed"])
     table = pd.DataFrame({column.name: column.values for column in columns}, index=cells.index)
     return table, told.set_index("column")
@@ -280,7 +269,7 @@ def _keep_type(series: pd.Series, said: str) -> tuple[pd.Series, str]:
     if types.is_numeric_dtype(series) and (said == "number" or not (said or is_long)):
         return series.astype(float), "number"
     if types.is_datetime64_any_dtype(series) and said in ("", "date"):
-        return without_zone(series), "date"
+        return forms.without_zone(series), "date"
     if types.is_timedelta64_dtype(series) and said in ("", "time"):
         return series, "time"
     return series, ""
@@ -296,12 +285,8 @@ def _decide_orders(columns: Sequence[Column]) -> None:
     def mark(column: Column) -> str:
         return next(char for char in column.texts[0] if not char.isdigit())
 
-    shown = {
-        (mark(column), order): column.name
-        for column in reversed(columns)  # the first one is told
-        for order in column.readings
-        if len(column.readings) == 1
-    }
+    alone = [column for column in reversed(columns) if len(column.readings) == 1]  # the first one is told
+    shown = {(mark(column), *column.readings): column.name for column in alone}
     for column in columns:
         order, by_others = next(iter(column.readings)), [o for o in ORDERS if (mark(column), o) in shown]
         if len(column.readings) == 1:
@@ -323,7 +308,7 @@ def _to_numbers(column: Column, marks: Marks) -> None:
         told.append("decimal comma")
     if any(map(marks.group, column.shapes)):
         told.append(f"{marks.thousands!r} between thousands")
-    if may_have_groups(column.shapes) and not marks.thousands and not column.said:
+    if forms.may_have_groups(column.shapes) and not marks.thousands and not column.said:
         told.append(f"{marks.decimal!r} before decimals (assumed: as in other columns)")
     if len(set(values)) < len(values) and (same := _written_twice(column.texts, values)):
         told.append(f"{same[0]} is the same as {same[1]} (assumed: no codes)")

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from sklearn.base import RegressorMixin
 
-from ..data.datasets import Dataset
-from ..data.splits import Split
+from ..data.datasets import Dataset, Split
 from .trials import Rows, Sets, Study, as_split, run_seeds
 
 if TYPE_CHECKING:

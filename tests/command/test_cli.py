@@ -154,8 +154,8 @@ def jobs_of(notebooks, given, datasets=("toy",)):
     return plan.plan(datasets, plan.find_notebooks(notebooks), given, notebooks / "runs")
 
 
-def test_values_follow_annotations_where_they_are_known(notebooks):
-    annotated = "a: float = 1\nb: str = '1'\nc = 1\nd: int = 1  # an integer\ne: bool = True  # or = False"
+def test_values_are_of_the_type_of_defaults(notebooks):
+    annotated = "a: float = 1.0\nb: str = '1'\nc = 1\nd: int = 1  # an integer\ne: bool = True  # or = False"
     write_notebook(notebooks / "00_a.ipynb", parameters=annotated)
     write_notebook(notebooks / "01_b.ipynb", parameters="b: int = 1\nf: int = 3")
     first, second = jobs_of(notebooks, {**dict.fromkeys("abcd", "2"), "e": "no"})

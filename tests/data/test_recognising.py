@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dmls2r_lite.data.datasets import load_dataset
-from dmls2r_lite.data.numerals import look_like_codes
+from dmls2r_lite.data.forms import look_like_codes
 from dmls2r_lite.data.reading import read
 
 
@@ -304,9 +304,9 @@ class TestKinds:
             ("a", "got a="),
             ("bb=text", "column_types must name a column of t.csv (a, b), got 'bb'; did you mean b?"),
             ({"c": "text"}, "column_types must name a column of t.csv (a, b), got 'c'"),
-            ("b=number", "column 'b' must hold numbers, as column_types says, got 'x' (row 1)"),
-            ("b=date", "column 'b' must hold dates, as column_types says, got 'x' (row 1)"),
-            ("a=time", "column 'a' must hold times, as column_types says, got '1' (row 1)"),
+            ("b=number", "column 'b' must hold numbers, got 'x' (row 1)"),
+            ("b=date", "column 'b' must hold dates, got 'x' (row 1)"),
+            ("a=time", "column 'a' must hold times, got '1' (row 1)"),
         ],
     )
     def test_wrong_kinds(self, write, kinds, message):

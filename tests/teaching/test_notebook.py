@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 
-from dmls2r_lite.command.rendering import markdown_to_html, markdown_to_text
+from dmls2r_lite.command.pages import markdown_to_html, markdown_to_text
 from dmls2r_lite.data import load_dataset
 from dmls2r_lite.data.catalog import DATASETS, FROM_UCI
 from dmls2r_lite.teaching import notebook
