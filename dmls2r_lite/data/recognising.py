@@ -283,7 +283,7 @@ def _decide_orders(columns: Sequence[Column]) -> None:
     """
 
     def mark(column: Column) -> str:
-        return next(char for char in column.texts[0] if not char.isdigit())
+        return next((char for char in column.texts[0] if not char.isdigit()), "")  # none in years
 
     alone = [column for column in reversed(columns) if len(column.readings) == 1]  # the first one is told
     shown = {(mark(column), *column.readings): column.name for column in alone}

@@ -196,6 +196,10 @@ class TestDates:
         found, kind, _, guessed = read_column(*values)
         assert (found, kind, guessed) == ([*map(pd.Timestamp, expected)], "date", False)
 
+    def test_years_can_be_dates(self, read_column):
+        found, kind, _, guessed = read_column("2019", "1034", column_types="a=day first")
+        assert ([date.year for date in found], kind, guessed) == ([2019, 1034], "date", False)
+
     def test_first_of_the_month_in_american(self, write):
         reading = read(write("month,y\n" + "".join(f"{month:02}/01/2020,{month}\n" for month in range(1, 7))))
         assert reading.table["month"].dt.day.tolist() == [1, 2, 3, 4, 5, 6]

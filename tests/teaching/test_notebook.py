@@ -61,7 +61,7 @@ def test_groups_are_no_feature(tmp_path):
 def test_one_number_of_labels_is_asked_for(tmp_path, n_labels):
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["x,y", *(f"{i},{i * i if i < n_labels else ''}" for i in range(9))]))
-    message = f"target must have a value in 5 rows or more, but y has {n_labels}; dmls2r choose says"
+    message = rf"target must have .* in 5 rows or more, but y has {n_labels}\b.*; dmls2r choose says"
     with pytest.raises(ValueError, match=message):
         check_parameters(dataset=str(path), target="y")
 
