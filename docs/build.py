@@ -8,8 +8,7 @@ from pathlib import Path
 import nbformat
 from sphinx.cmd.build import main as sphinx
 
-from dmls2r_lite.command.pages import caption_of
-from dmls2r_lite.command.rendering import markdown_to_text
+from dmls2r_lite.command.pages import caption_of, markdown_to_text
 from dmls2r_lite.study.benchmark import shipped_trials
 from dmls2r_lite.study.reproduction import BEATS, LEGEND, format_tables
 

@@ -5,7 +5,7 @@ from importlib import metadata
 
 from docutils.nodes import SkipNode
 
-from dmls2r_lite.command.rendering import to_mathml
+from dmls2r_lite.command.pages import to_mathml
 
 project = "dmls2r-lite"
 release = metadata.version(project)

@@ -11,21 +11,21 @@ from typing import Any
 
 import click
 
-from .choose import choose
+from ..data import catalog
 from .options import Commands, ManyValues, align, check_names, parameters_option, resumable
+from .own_tables import choose, predict, read
 from .plan import find_notebooks, plan
-from .predict import predict
-from .read import read
 
 # Heavy imports are inside the functions that need them, so that `dmls2r --help` is fast.
+
+FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="dmls2r-lite", prog_name="dmls2r")
 def main() -> None:
     """Learn semi-supervised deep metric regression (DML-S2R), notebook by notebook."""
-    folder = os.environ.get("DMLS2R_DATA")
-    if folder:  # notebooks run in a folder of their own
+    if folder := os.environ.get("DMLS2R_DATA"):  # notebooks run in a folder of their own
         os.environ["DMLS2R_DATA"] = os.path.abspath(folder)
 
 
@@ -37,24 +37,20 @@ for command in (choose, predict, read):
 @click.pass_context
 def datasets(context: click.Context) -> None:
     """List the datasets that have a name, and whether their files are here."""
-    from ..data import uci
-    from ..data.catalog import DATASETS
-
     if context.invoked_subcommand:
         return
-    absent = [name for name in uci.FILES if uci.find(name) is None]
-    rows = [("name", "rows", "columns", "target", "here")]
-    for name, known in DATASETS.items():
+    rows, texts = [("name", "rows", "columns", "target", "here")], []
+    for name, known in catalog.DATASETS.items():
+        is_absent = name in catalog.FROM_UCI and catalog.find(name) is None
         size = str(known.n_rows), str(known.n_features)
-        rows.append((name, *size, f"{known.target} [{known.unit}]", "no" if name in absent else "yes"))
+        rows.append((name, *size, f"{known.target} [{known.unit}]", "no" if is_absent else "yes"))
+        to_get = f" To get it: dmls2r datasets fetch {name}" if is_absent else ""
+        texts.append(f"{known.source}. Licence: {known.licence}. {known.note}{to_get}")
     heading, *lines = align(rows)
     width = shutil.get_terminal_size().columns
     click.echo(heading)
-    for line, (name, known) in zip(lines, DATASETS.items(), strict=True):
-        to_get = f" To get it: dmls2r datasets fetch {name}" if name in absent else ""
-        text = f"{known.source}. Licence: {known.licence}. {known.note}{to_get}"
-        click.echo(line)
-        click.echo(click.wrap_text(text, width, initial_indent="    ", subsequent_indent="    "))
+    for line, text in zip(lines, texts, strict=True):
+        click.echo(f"{line}\n{click.wrap_text(text, width, '    ', '    ')}")
     own = "\nA table of your own runs too: dmls2r run path/to/file.csv -p target COLUMN"
     click.echo(click.wrap_text(own, width))
 
@@ -63,32 +59,19 @@ def datasets(context: click.Context) -> None:
 @click.argument("name")
 def fetch(name: str) -> None:
     """Get the dataset NAME from UCI, unless it is here."""
-    from ..data import uci
-    from ..data.catalog import DATASETS
-
-    if name in DATASETS and name not in uci.FILES:
-        raise ValueError(f"{name} needs no file; from UCI come {', '.join(uci.FILES)}")
-    check_names("dataset", [name], uci.FILES)
-    path = uci.find(name) or uci.fetch(name)
-    uci.read(name, path)
+    check_names("dataset from UCI", [name], catalog.FROM_UCI)
+    path = catalog.find(name) or catalog.fetch(name)
+    catalog.read_content(name, path)
     click.echo(f"{name} is in {path}")
 
 
 @main.command()
 @click.argument("datasets", nargs=-1, metavar="[DATASET]...")
 @parameters_option("Set a parameter in all notebooks that have it, e.g. -p n_labeled 50. Repeatable.")
-@click.option(
-    "--output-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    default="runs",
-    show_default=True,
-    help="Where to write DATASET/ and index.html.",
-)
+@click.option("--output-dir", type=FOLDER, default="runs", show_default=True, help="For all results.")
 @click.option("--only", multiple=True, metavar="NUMBER", help="Run this notebook only, e.g. 03. Repeatable.")
 @click.option(
-    "--notebooks-dir",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Where the notebooks are.  [default: those of this package]",
+    "--notebooks-dir", type=FOLDER, help="Where the notebooks are.  [default: those of this package]"
 )
 def run(
     datasets: tuple[str, ...],
@@ -137,11 +120,7 @@ def run(
 @click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="How many splits.")
 @click.option("--jobs", default=2, show_default=True, help="Processes side by side; -1: one per core.")
 @click.option(
-    "--output",
-    default="results",
-    show_default=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of the trials. Those that it holds are not run again.",
+    "--output", type=FOLDER, default="results", show_default=True, help="Has trials, which are not run again."
 )
 @click.option("--quick", is_flag=True, help="A look in two minutes: 3 seeds at N = 20.")
 def benchmark(study: str, seeds: int, jobs: int, output: Path, quick: bool, **chosen: Any) -> None:
@@ -174,23 +153,21 @@ def benchmark(study: str, seeds: int, jobs: int, output: Path, quick: bool, **ch
 
 
 @main.command()
-@click.argument("results", required=False, type=click.Path(path_type=Path, file_okay=False))
-@click.option("--html", "as_html", is_flag=True, help="A page in HTML.")
-def tables(results: Path | None, as_html: bool) -> None:
+@click.argument("results", required=False, type=FOLDER)
+def tables(results: Path | None) -> None:
     """Print the paper's Tables 1 to 4 with the trials of the folder RESULTS beside them.
 
     Without a folder: the trials that come with the package.
     """
     from ..study.benchmark import read_trials, shipped_trials
-    from .tables import tables_to_html, tables_to_text
+    from .tables import tables_to_text
 
     trials = read_trials(results) if results else shipped_trials()
-    width = shutil.get_terminal_size((120, 24)).columns
-    click.echo(tables_to_html(trials) if as_html else tables_to_text(trials, width))
+    click.echo(tables_to_text(trials, shutil.get_terminal_size((120, 24)).columns))
 
 
 @main.command()
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", type=FOLDER)
 def course(folder: Path) -> None:
     """Write the exercises into FOLDER as a course for nbgrader.
 

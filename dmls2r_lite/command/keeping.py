@@ -14,6 +14,7 @@ import click
 from ..foundation.files import write_whole
 
 MARK = re.compile(r"dmls2r-lite [0-9a-f]{64}")
+OURS = r"index\.html|results\.json|\d\d_\w+(\.partial)?\.(ipynb|html)"  # names of what a run writes
 UNMARKED = f"dmls2r-lite {0:064}"  # stands in a text where `put` writes what the rest of it is known by
 
 
@@ -52,11 +53,3 @@ def read_record(path: Path) -> dict[str, Any]:
 def _mark(text: str) -> str:
     lines = MARK.sub(UNMARKED, text).splitlines()  # how they end depends on the system
     return MARK.sub(f"dmls2r-lite {digest(lines)}", text)
-
-
-def clear(folder: Path) -> None:
-    """Remove what a run that was killed has left half written: of its own files, no others."""
-    ours = re.compile(r"\.unfinished-\d+-(index\.html|results\.json|\d\d_\w+(\.partial)?\.(ipynb|html))")
-    for unfinished in filter(Path.is_file, folder.glob(".unfinished-*")):
-        if ours.fullmatch(unfinished.name):
-            unfinished.unlink()

@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from ..data.reading import Reading
-
-# Heavy imports are inside the functions that need them, so that a refusal comes at once.
+from ..foundation.parameters import did_you_mean, shown
 
 LISTS = ("drop_columns", "column_types", "missing_values")  # more of them are added up
 SAME_COMMAND = "the same command does the rest"
-
-table_argument = click.argument("file", type=click.Path(path_type=Path))
-output_option = click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    help="A CSV file that does not exist yet.  [default: named after FILE, in the current folder]",
-)
 
 
 class Commands(click.Group):
@@ -52,9 +39,7 @@ class ManyValues(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Name the option again before each further value."""
-        repeatable = {
-            name for known in self.params if getattr(known, "multiple", False) for name in known.opts
-        }
+        repeatable = {name for known in self.params if known.multiple for name in known.opts}
         given: list[str] = []
         option = ""
         for arg in args:
@@ -77,9 +62,7 @@ def parameters_option(words: str, known: Collection[str] | None = None) -> Calla
         Names that may be given. Default: all.
     """
 
-    def merge(
-        ctx: click.Context, option: click.Parameter, pairs: Iterable[tuple[str, str]]
-    ) -> dict[str, str]:
+    def merge(_: click.Context, __: click.Parameter, pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
         given: dict[str, str] = {}
         for name, value in pairs:
             if name in given and name not in LISTS:
@@ -94,99 +77,13 @@ def parameters_option(words: str, known: Collection[str] | None = None) -> Calla
     )
 
 
-def check_names(what: str, given: Iterable[str], known: Collection[str], lines: Iterable[str] = ()) -> None:
-    """Raise ValueError if a name is not known; the message lists those that are, or lines about them."""
+def check_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise ValueError if a name is not known; the message lists those that are."""
+    known = list(known)
     for name in given:
         if name not in known:
-            from ..foundation.parameters import did_you_mean, shown
-
-            listed = "".join(f"\n  {line}" for line in lines) or f" {', '.join(known)}"
-            raise ValueError(f"unknown {what} {shown(name)}{did_you_mean(name, known)}; known are{listed}")
-
-
-def new_csv(output: Path | None, source: Path, ending: str, beside: str = ".csv") -> Path:
-    """Check the file to write, by default named after the table that it is made of, and one beside it."""
-    from ..data.reading import table_name
-
-    output = output or Path(f"{table_name(source)}_{ending}.csv")
-    if output.suffix.lower() != ".csv":
-        raise ValueError(f"--output must end in .csv, got {output}")
-    if not output.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {output.parent}")
-    for path in (output, output.with_suffix(beside)):
-        if path.exists():
-            raise FileExistsError(f"{path} exists: move it, or name another file with --output")
-    return output
-
-
-def read_given(file: Path, given: Mapping[str, str]) -> tuple[Reading, pd.DataFrame, pd.Series]:
-    """Read a table by the parameters that are `given`, all of which are checked.
-
-    Returns
-    -------
-    Reading
-    features : pandas.DataFrame
-        Without what stands for a missing value.
-    target : pandas.Series
-        All missing if none is given.
-    """
-    import numpy as np
-    import pandas as pd
-    from pandas.api.types import is_float_dtype
-
-    from ..data.datasets import mark_missing
-    from ..data.noticing import shorten
-    from ..data.reading import check_column, read
-
-    left_out = ", ".join(given[name] for name in ("drop_columns", "groups") if name in given)
-    types, missing_values, target = map(given.get, ("column_types", "missing_values", "target"))
-    reading = read(file, left_out, column_types=types, missing_values=missing_values or "")
-    table = mark_missing(reading, missing_values or "", must_occur=True)
-    if target is None:
-        return reading, table, pd.Series(np.nan, index=table.index, name="")
-    check_column("target", target, file.name, table)
-    y = table.pop(target)
-    if not is_float_dtype(y):
-        values = ", ".join(map(shorten, y.dropna().unique()[:3]))
-        raise ValueError(f"target must name a column of numbers, but {target} of {file.name} holds {values}")
-    return reading, table, y
-
-
-def read_alike(
-    path: Path, kinds: Mapping[str, str], missing_values: str, other: str
-) -> tuple[Reading, pd.DataFrame]:
-    """Read a table that must have the columns of another one, each as in that one.
-
-    Parameters
-    ----------
-    path : Path
-    kinds : mapping of str to str
-        What each column holds, see `read`. Further columns of the file are left out.
-    missing_values : str
-    other : str
-        What to call the other one.
-
-    Returns
-    -------
-    Reading
-    features : pandas.DataFrame
-        Without what stands for a missing value.
-    """
-    from ..data.datasets import mark_missing
-    from ..data.noticing import enumerate_names
-    from ..data.reading import read, read_source
-
-    cells = read_source(path).cells
-    if missing := [name for name in kinds if name not in cells]:
-        raise ValueError(f"{path} must have the columns of {other}, but lacks {enumerate_names(missing)}")
-    if len(cells) == 0:
-        raise ValueError(f"{path} must hold a row below the line of names, got none")
-    further = [name for name in map(str, cells) if name not in kinds]
-    try:
-        reading = read(path, further, column_types=kinds, missing_values=missing_values, min_rows=0)
-    except ValueError as error:
-        raise ValueError(str(error).replace("as column_types says", f"as in {other}")) from error
-    return reading, mark_missing(reading, missing_values)
+            listed = f"{did_you_mean(name, known)}; known are {', '.join(known)}"
+            raise ValueError(f"unknown {what} {shown(name)}{listed}")
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""Executed notebooks made readable: their results, their HTML, and the index page of all runs."""
+"""Executed notebooks made readable: their results, their HTML, and the index page of all runs.
+
+Formulas need no script, and no foreign markup comes in.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,18 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
+import bleach
 import nbformat
 import pandas as pd
+from bs4 import BeautifulSoup
 from jinja2 import Environment, PackageLoader
+from math_core import LatexError, LatexToMathML
 from nbconvert.filters import strip_ansi
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
@@ -23,7 +30,6 @@ from pygments.lexers import PythonLexer
 from ..teaching.notebook import RESULTS_MIME, write_number
 from .keeping import UNMARKED, is_ours, read_record
 from .options import align
-from .rendering import markdown_to_html, markdown_to_text, table_to_html
 
 PNG = "image/png"
 CAPTION = "*Figure:*"
@@ -35,6 +41,11 @@ FILES = {  # that notebook 05 writes
 VERDICT = "04"  # the notebook that says whether unlabeled data helped
 NO_CAPTION = "No description has been provided for this image"  # nbconvert's
 LINK = re.compile(r'<a data-page="([^"]*)"(?: href="[^"]*")?')
+LET_THROUGH = re.compile(r'(</?(?:details|summary)>|<a id="[a-z0-9-]+">|</a>)')  # folding, and marks of terms
+NUMBER = re.compile(r"<td>(?=([-+−–±\d.,e%()▼●▲\s]|of|NaN|nan|None)*</td>)")
+LONG_TEXT = re.compile(r"<td>(?=[^<]{40})")  # a column keeps a width in which this can be read
+SCROLLS = '<div class="scrolls" tabindex="0" role="group" aria-label="{}">{}</div>\n'
+_latex = LatexToMathML(fancy_error=False)
 
 
 def collect_results(nb: nbformat.NotebookNode) -> dict[str, Any]:
@@ -78,11 +89,11 @@ def recommend(folder: Path, results: dict[str, Any]) -> list[str]:
         sign = "->" if model["method"] == results["recommended"] else ""
         numbers = f"{model['expected']:.4g}", f"{model['plus_minus']:.4g}", f"{model['held']:.0%}"
         rows.append([sign, model["method"], *numbers])
-    beyond, clip = models["beyond_labels"][0], "-p clip true would move them to its ends"
+    beyond = models["beyond_labels"][0]
     return [
         results["finding"],
         *align(rows),
-        *([f"{beyond} estimates lie beyond the range of the labels; {clip}"] if beyond else []),
+        *([f"Estimates beyond the range of the labels: {beyond}; to clip: -p clip true"] if beyond else []),
         "-> is what we recommend: it needs no choice of a model",
         f"Estimates of {results['method']}: {folder / 'predictions.csv'}",
         f"The model: dmls2r predict {shlex.quote(str(folder / 'model.dmls2r'))} NEW_ROWS.csv",
@@ -142,15 +153,13 @@ def to_html(
         name=name,
         title=title_of(nb) or name,
         cells=nb.cells,
+        results=results,
         is_report=is_report,
         first={index + step for index in summaries for step in (-1, 0)},  # what it says, and its heading
-        finding=results.get("finding"),
         about=about,
         note=note,
-        files=FILES,
         pages=pages,
         sections=[(text.replace(" ", "-"), text) for text in headings],
-        up="../" * name.count("/"),  # to the folder of the dataset
     )
 
 
@@ -208,8 +217,88 @@ def make_index(output_dir: Path) -> str:
     return template.render(title="DML-S2R: results", runs=runs, table=table)
 
 
+def to_mathml(latex: str, block: bool = False) -> str:
+    """A formula as MathML; as code if it cannot be read."""
+    if r"\tag" in latex:
+        latex = rf"\begin{{equation}}{latex}\end{{equation}}"
+    try:
+        return _latex.convert_with_local_state(latex, displaystyle=block)
+    except LatexError:
+        return f"<code>{escape(latex)}</code>"
+
+
+class PageRenderer(IPythonRenderer):
+    """From Markdown to HTML. Any tag but those of folding is shown as it is written."""
+
+    def inline_math(self, body: str) -> str:
+        """Within a line."""
+        return to_mathml(body)
+
+    def block_math(self, body: str) -> str:
+        """On lines of its own."""
+        return SCROLLS.format("Formula", to_mathml(body, block=True))
+
+    def latex_environment(self, name: str, body: str) -> str:
+        """On lines of its own, as in LaTeX."""
+        return self.block_math(rf"\begin{{{name}}}{body}\end{{{name}}}")
+
+    def inline_html(self, html: str) -> str:
+        """Escape what is not let through."""
+        return "".join(p if LET_THROUGH.fullmatch(p) else escape(p) for p in LET_THROUGH.split(html))
+
+    block_html = inline_html
+
+    def heading(self, text: str, level: int, **attrs: object) -> str:
+        """Give each the id that JupyterLab makes of its words, unless it has a mark."""
+        words = unescape(re.sub("<[^>]+>", "", text))
+        anchor = "" if "<a id=" in text else f' id="{escape(words.replace(" ", "-"))}"'
+        return f"<h{level}{anchor}>{text}</h{level}>\n"
+
+    def link(self, text: str, url: str, title: str | None = None) -> str:
+        """Lead to pages in place of notebooks and texts; `link_pages` decides whether there is one."""
+        if url.startswith(("https://", "http://", "#")):
+            return super().link(text, url, title)
+        page = re.sub(r"\.(ipynb|md)(?=#|$)", ".html", posixpath.normpath(url))
+        return text if ":" in url or url.startswith("//") else f'<a data-page="{escape(page)}">{text}</a>'
+
+    def image(self, text: str, url: str, title: str | None = None) -> str:
+        """Show its words: the pictures of a page are outputs."""
+        return text
+
+    def table(self, text: str) -> str:
+        """Let a wide one be scrolled."""
+        return _finish(f"<table>{text}</table>", "Table")
+
+
+# Markdown with formulas as HTML
+markdown_to_html = MarkdownWithMath(
+    PageRenderer(escape=False, allow_harmful_protocols=False, exclude_anchor_links=True)
+).render
+
+
+def markdown_to_text(text: str) -> str:
+    """Markdown as the words that a reader sees, on one line."""
+    return " ".join(BeautifulSoup(markdown_to_html(text), "html.parser").get_text().split())
+
+
+def table_to_html(html: str, label: str = "Table") -> str:
+    """The tables of an output with their words only: no style, no script, no link."""
+    tags = {"table", "thead", "tbody", "tr", "th", "td"}
+    clean = bleach.clean(html, tags, ["colspan", "rowspan"], strip=True)
+    return "".join(
+        _finish(table, label) for table in re.findall("<table>.*?</table>", clean, flags=re.DOTALL)
+    )
+
+
+def _finish(table: str, label: str) -> str:
+    """Let a wide one be scrolled, mark numbers and long texts; an empty heading is none."""
+    table = re.sub(r"<th([^>]*)>\s*</th>", r"<td\1></td>", table)
+    table = NUMBER.sub('<td class="number">', LONG_TEXT.sub('<td class="text">', table))
+    return SCROLLS.format(escape(label), table)
+
+
 ENVIRONMENT = Environment(loader=PackageLoader(__package__), autoescape=True, trim_blocks=True)
-ENVIRONMENT.globals["generator"] = UNMARKED
+ENVIRONMENT.globals |= {"generator": UNMARKED, "files": FILES}
 ENVIRONMENT.filters |= {
     "markdown": markdown_to_html,
     "table": table_to_html,

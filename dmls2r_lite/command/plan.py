@@ -12,16 +12,19 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
+from click.types import convert_type
 
+from ..data.catalog import DATASETS
+from ..data.unpacking import is_path, table_name
+from ..foundation.parameters import check_rules
 from .keeping import digest
 from .options import check_names
 
 PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "dmls2r-lite")
 NUMBERED = "[0-9][0-9]_*.ipynb"
-TYPES: dict[str, click.ParamType[Any]] = {"int": click.INT, "float": click.FLOAT, "bool": click.BOOL}
 
 
 @dataclass(frozen=True)
@@ -69,10 +72,9 @@ class Job:
         """Of all that decides what comes out: parameters, table, notebook, package and versions."""
         status = os.stat(self.source) if self.source != self.dataset else None
         table = (status.st_size, status.st_mtime_ns) if status else None
-        files = [
-            path for path in Path(__file__).parents[1].rglob("*") if path.suffix in (".py", ".csv", ".toml")
-        ]
-        texts = [path.read_text(encoding="utf-8") for path in (self.notebook, *sorted(files))]
+        package = Path(__file__).parents[1]
+        files = [path for ending in ("py", "csv", "toml") for path in sorted(package.rglob(f"*.{ending}"))]
+        texts = [path.read_text(encoding="utf-8") for path in (self.notebook, *files)]
         return digest([self.parameters, table, texts, versions()])
 
     @property
@@ -86,14 +88,6 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: metadata.version(name) for name in PACKAGES}
 
 
-class Parameter(NamedTuple):
-    """Of a notebook: the default, the name of its type, and the line that says so."""
-
-    default: Any
-    kind: str
-    line: str
-
-
 def find_notebooks(folder: Path | None = None, only: Iterable[str] = ()) -> list[Path]:
     """The numbered notebooks in order: of a folder, of the repository or of the installed package."""
     package = Path(__file__).resolve().parents[1]
@@ -103,25 +97,20 @@ def find_notebooks(folder: Path | None = None, only: Iterable[str] = ()) -> list
         places = " or ".join(map(str, candidates))
         raise ValueError(f"no notebook named like 00_name.ipynb in {places}; see --notebooks-dir")
     numbered, wanted = {path.stem[:2]: path for path in found}, [number.zfill(2) for number in only]
-    check_names("notebook", wanted, numbered, [path.stem for path in found])
+    check_names("notebook", wanted, numbered)
     return [path for number, path in numbered.items() if not wanted or number in wanted]
 
 
-def read_parameters(path: Path) -> dict[str, Parameter]:
+def read_parameters(path: Path) -> dict[str, Any]:
     """What a notebook's cell of parameters assigns, by name."""
-    parameters = {}
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
-        source = "".join(tagged[0]["source"]) if tagged else ""
-        for line in source.splitlines():
-            if found := re.match(r"(\w+) *(?:: *([^=]+?))? *=(.+)", line):
-                name, kind, value = found.groups()
-                default = ast.literal_eval(value.strip())
-                parameters[name] = Parameter(default, kind or type(default).__name__, line)
+        source = "".join(line for cell in tagged for line in cell["source"])
+        assigned = re.findall(r"^(\w+) *(?::[^=]+)?=(.+)", source, re.MULTILINE)
+        return {name: ast.literal_eval(value.strip()) for name, value in assigned}
     except Exception as error:  # a file can be broken in many ways
         raise ValueError(f"cannot read the parameters of {path}: {error!r}") from error
-    return parameters
 
 
 def plan(
@@ -148,29 +137,22 @@ def plan(
         if name in given:
             raise ValueError(f"give the {name} as {instead} {given[name]}")
     known = {path: read_parameters(path) for path in notebooks}
-    lines = {name: known[path][name].line for path in notebooks for name in known[path]}
-    check_names("parameter", given, lines, lines.values())
+    check_names("parameter", given, {name: "" for defaults in known.values() for name in defaults})
     jobs = []
     for folder, source in _find_sources(datasets, output_dir).items():
         texts = {**given, "dataset": source, "output_dir": str(folder.resolve())}
-        for path, parameters in known.items():
-            injected = {key: _convert(key, parameters[key], texts[key]) for key in texts if key in parameters}
-            defaults = {key: parameter.default for key, parameter in parameters.items()}
+        for path, defaults in known.items():
+            injected = {key: _convert(key, texts[key], defaults[key]) for key in texts if key in defaults}
             jobs.append(Job(folder, source, path, injected, defaults | injected))
     return _check(jobs)
 
 
 def _find_sources(datasets: Sequence[str], output_dir: Path) -> dict[Path, str]:
     """The datasets by their folders: as they are called, or their absolute paths."""
-    from ..data.catalog import DATASETS
-
     sources: dict[Path, str] = {}
     for dataset in datasets:
         name = source = dataset
         if dataset not in DATASETS:
-            from ..data.datasets import is_path
-            from ..data.reading import table_name
-
             if not is_path(dataset):
                 check_names("dataset", [dataset], [*DATASETS, "or the path of a file"])
             name, source = table_name(dataset), os.path.abspath(dataset)
@@ -179,17 +161,16 @@ def _find_sources(datasets: Sequence[str], output_dir: Path) -> dict[Path, str]:
     return sources
 
 
-def _convert(name: str, parameter: Parameter, text: str) -> Any:
+def _convert(name: str, text: str, default: Any) -> Any:
+    """What is typed for a parameter, as a value of its default's type."""
     try:
-        return TYPES.get(parameter.kind, click.STRING).convert(text, None, None)
+        return convert_type(None, default)(text)
     except click.BadParameter as error:
-        raise ValueError(f"{name} must be of type {parameter.kind}: {error.message}") from error
+        raise ValueError(f"{name}: {error.message}") from error
 
 
 def _check(jobs: Sequence[Job]) -> list[Job]:
     """The jobs with what their tables say, once their parameters are as they must be."""
-    from ..foundation.parameters import check_rules
-
     checked: list[Job] = []
     try:
         for job in jobs:  # alone first: what is wrong by itself is refused before tables are read

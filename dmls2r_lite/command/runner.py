@@ -8,8 +8,6 @@ import time
 from collections.abc import Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from subprocess import DEVNULL
 from typing import Any
@@ -23,13 +21,13 @@ from nbclient.exceptions import CellControlSignal
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
+from ..foundation.files import clear
 from . import pages
-from .keeping import UNMARKED, clear, is_ours, put, read_record
+from .keeping import OURS, UNMARKED, is_ours, put, read_record
 from .options import align
 from .plan import NUMBERED, Job, versions
 
 NO_START = "Kernel died before replying to kernel_info"
-SECONDS_BETWEEN_LINES = 60
 MOST_AT_ONCE = 4  # notebooks: each has a kernel of some 500 MB
 
 
@@ -47,7 +45,7 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
     bool
         Whether all notebooks ran to their end.
     """
-    of_folder = {folder: list(its_jobs) for folder, its_jobs in groupby(jobs, attrgetter("folder"))}
+    of_folder = {job.folder: [other for other in jobs if other.folder == job.folder] for job in jobs}
     with ExitStack() as stack:
         for folder in of_folder:
             folder.mkdir(parents=True, exist_ok=True)
@@ -56,7 +54,7 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
             except Timeout as error:
                 advice = "wait for it, or give another --output-dir"
                 raise ValueError(f"another run is writing to {folder}: {advice}") from error
-            clear(folder)
+            clear(folder, OURS)
         records = {folder: _open_record(folder, its_jobs) for folder, its_jobs in of_folder.items()}
         to_run = [job for job in jobs if job.name not in records[job.folder]["notebooks"]]
         for job in jobs:
@@ -70,7 +68,7 @@ def run_jobs(jobs: Sequence[Job], output_dir: Path) -> bool:
                 put(folder / page, html)
             _write_record(folder, record | {"complete": True})
         with FileLock(output_dir / ".lock"):
-            clear(output_dir)
+            clear(output_dir, OURS)
             put(output_dir / "index.html", pages.make_index(output_dir))
 
     entries = [(job, records[job.folder]["notebooks"][job.name]) for job in jobs]
@@ -98,9 +96,8 @@ def _open_record(folder: Path, jobs: Sequence[Job]) -> dict[str, Any]:
     for job in jobs:
         entry = notebooks.pop(job.name, {"fingerprint": ""})
         # What it is of is what is there before anything runs.
-        is_valid = job.fingerprint == entry["fingerprint"] and entry["status"] == "ok"
-        is_there = is_valid and is_ours(folder / entry["path"]) and (folder / entry["html"]).exists()
-        if is_there and not old["complete"]:
+        is_valid = job.fingerprint == entry["fingerprint"] and entry["status"] == "ok" and not old["complete"]
+        if is_valid and is_ours(folder / entry["path"]) and (folder / entry["html"]).exists():
             notebooks[job.name] = entry
     about = {"dataset": first.dataset, "target": first.target, "note": first.note, "versions": versions()}
     return about | {"source": first.source, "complete": False, "notebooks": notebooks, "written_by": UNMARKED}
@@ -124,19 +121,13 @@ def _run_all(jobs: Sequence[Job]) -> Generator[tuple[Job, dict[str, Any]], None,
     click.echo(f"notebooks to run: {len(jobs)}, {at_once} at a time", err=True)
     clients = [(job, _client_of(job)) for job in reversed(jobs)]
     with ThreadPoolExecutor(at_once) as pool:
-        running = {pool.submit(_execute, client, environment): (job, client) for job, client in clients}
+        running = {pool.submit(_execute, job, client, environment): (job, client) for job, client in clients}
         left = set(running)
-        said = time.monotonic()
         try:
             while left:  # Windows notices an interrupt only between waits
                 done, left = wait(left, timeout=1, return_when=FIRST_COMPLETED)
                 for future in sorted(done, key=lambda future: future.exception() is not None):
                     yield running[future][0], _write_notebook(*running[future], *future.result())
-                    said = time.monotonic()
-                if left and time.monotonic() - said >= SECONDS_BETWEEN_LINES:
-                    said = time.monotonic()
-                    names = sorted(running[future][0].name for future in left if future.running())
-                    click.echo(f"still running: {', '.join(names)}", err=True)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             while wait(left, timeout=0.1).not_done:  # a kernel may be about to start
@@ -160,8 +151,9 @@ def _client_of(job: Job) -> NotebookClient:
     )
 
 
-def _execute(client: NotebookClient, environment: dict[str, str]) -> tuple[float, str]:
+def _execute(job: Job, client: NotebookClient, environment: dict[str, str]) -> tuple[float, str]:
     """Run a notebook; return the seconds that it took, and what went wrong."""
+    click.echo(f"{job.dataset}  {job.name} begins", err=True)
     start = time.perf_counter()
     for _ in range(3):  # of kernels begun at once two may have got one port
         error = ""
@@ -172,11 +164,8 @@ def _execute(client: NotebookClient, environment: dict[str, str]) -> tuple[float
                     client.execute_cell(cell, index, execution_count=client.code_cells_executed + 1)
                 client.set_widgets_metadata()
         except (CellControlSignal, RuntimeError) as failure:  # in a cell, or of the kernel
-            name, value = (
-                getattr(failure, "ename", type(failure).__name__),
-                getattr(failure, "evalue", failure),
-            )
-            error = f"{name}: {value}"
+            name = getattr(failure, "ename", type(failure).__name__)
+            error = f"{name}: {getattr(failure, 'evalue', failure)}"
         if NO_START not in error:
             break
     return round(time.perf_counter() - start, 2), error

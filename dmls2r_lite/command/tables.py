@@ -1,4 +1,4 @@
-"""Tables for a terminal, and those of the paper as a page, too."""
+"""The tables of the paper for a terminal."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from functools import partial
 import pandas as pd
 
 from ..study.reproduction import BEATS, LEGEND, format_tables
-
-TITLE = "The tables of the DML-S2R paper"
 
 
 def tables_to_text(trials: pd.DataFrame, width: int = 120) -> str:
@@ -32,22 +30,7 @@ def tables_to_text(trials: pd.DataFrame, width: int = 120) -> str:
             table[ours] += "  " + table.pop(paper).str.rjust(6)
             table = table.rename(columns={ours: f"{ours}   paper"})
         if table.size:
-            text = (
-                table.rename_axis(None).rename_axis(columns=str(table.index.name)).to_string(line_width=width)
-            )
+            named = table.rename_axis(None).rename_axis(columns=str(table.index.name))
+            text = named.to_string(line_width=width)
             parts.append(re.sub(r"[ \\]+$", "", text, flags=re.MULTILINE))
     return "\n\n".join([*parts, fill(BEATS)])
-
-
-def tables_to_html(trials: pd.DataFrame) -> str:
-    """Tables 1 to 4 and the counts of claims, as a page.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        From `read_trials` or `shipped_trials`.
-    """
-    from .pages import ENVIRONMENT  # takes a second, which a terminal need not wait for
-
-    template = ENVIRONMENT.get_template("tables.html.jinja")
-    return template.render(title=TITLE, legend=LEGEND, tables=format_tables(trials), beats=BEATS)

@@ -7,8 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .datasets import Dataset, load_dataset
-    from .splits import Split, check_split_sizes, split_dataset
+    from .datasets import Dataset, Split, check_split_sizes, load_dataset, split_dataset
 
 __all__ = ["Dataset", "Split", "check_split_sizes", "load_dataset", "split_dataset"]
 
@@ -16,5 +15,4 @@ __all__ = ["Dataset", "Split", "check_split_sizes", "load_dataset", "split_datas
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = "datasets" if name in ("Dataset", "load_dataset") else "splits"
-    return getattr(import_module(f".{module}", __name__), name)
+    return getattr(import_module(".datasets", __name__), name)

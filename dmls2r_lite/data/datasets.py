@@ -1,24 +1,26 @@
-"""Datasets by name and tables by path, ready to be split."""
+"""Datasets by name and tables by path, and their labeled, unlabeled and test samples."""
 
 from __future__ import annotations
 
-import os
-import re
+import io
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 from pandas.api import types
+from sklearn.datasets import load_diabetes, make_friedman1
 
-from ..foundation.parameters import check_rules, did_you_mean
-from .catalog import DATASETS
+from ..foundation.checks import make_scaler
+from ..foundation.parameters import check_not_above, check_rules, did_you_mean
+from .catalog import DATASETS, FILES, fetch, find, read_content
 from .noticing import Notice, enumerate_names, find_notices, shorten
-from .preparing import describe_columns
-from .reading import Reading, check_column, expand_columns, read, table_name
+from .preparing import describe_columns, make_preprocessor
+from .reading import Reading, check_column, expand_columns, read_table
+from .unpacking import is_path, table_name
 
 MIN_LABELS = 5  # below, there is nothing to estimate an error from
 
@@ -103,9 +105,11 @@ def load_dataset(
     column_types: str | Mapping[str, str] | None = None,
     missing_values: str = "",
     missing: Literal["drop", "as_published"] = "drop",
-    data_dir: str | Path | None = None,
 ) -> Dataset:
     """Load a dataset by name, or a table from a file.
+
+    The files of superconductivity and air_quality, as zip files from UCI or unpacked, are looked for in the
+    folder that the environment variable DMLS2R_DATA names, then in the user's cache, and else downloaded.
 
     Parameters
     ----------
@@ -123,10 +127,6 @@ def load_dataset(
     missing : {"drop", "as_published"}, default="drop"
         Of air_quality: read -200 as missing, or keep it as the number that it is, in features and target,
         as the paper's Table 4 seems to.
-    data_dir : str or Path, optional
-        Where to look for superconductivity and air_quality, as zip files from UCI or unpacked. After
-        it come the folder named in the environment variable DMLS2R_DATA, the user's cache, and a
-        download.
 
     Returns
     -------
@@ -146,50 +146,71 @@ def load_dataset(
         If a file is missing, may not be read or cannot be downloaded.
     """
     check_rules({"missing": missing})
-    known = DATASETS.get(str(name))
-    how_to_read = {"column_types": column_types, "missing_values": missing_values}
-    if known is None and is_path(name):
-        return _load_file(Path(name), drop_columns, target or "", how_to_read)
-    if known is None:
+    if str(name) not in DATASETS:
+        if is_path(name):
+            path = Path(name)
+            parts = read_table(path, drop_columns, target or "", column_types, missing_values)
+            return _of_file(path, *parts, missing_values)
         raise ValueError(
             f"dataset must be one of {', '.join(DATASETS)} or the path of a file, got {shorten(name)!r}"
             f"{did_you_mean(name, DATASETS)}"
         )
-    for parameter, value in how_to_read.items():
-        if value:
-            raise ValueError(f"{parameter} must be left out for {name}, which is no file; got {value!r}")
-    table, note = known.load(data_dir), known.note
+    known, name = DATASETS[str(name)], str(name)
+    if column_types or missing_values:
+        raise ValueError(f"column_types and missing_values are for files: leave them out for {name}")
+    table, note = _load_known(name), known.note
     target = target or known.target
-    check_column("target", target, str(name), table)
+    check_column("target", target, name, table)
     if known.missing:
         table = table.mask(table == -200) if missing == "drop" else table
         note += f" {known.missing[missing]}"
     unit = known.unit if target == known.target else known.units.get(target, _own_unit(target))
     y = table.pop(target)
-    left_out = expand_columns(str(name), drop_columns, list(map(str, table)))
-    if len(left_out) == table.shape[1]:
+    table = table.drop(columns=expand_columns(name, drop_columns, list(map(str, table))))
+    if table.empty:
         raise ValueError("drop_columns must leave at least one column, got all of them")
-    table = table.drop(columns=left_out)
     described = describe_columns(table)
-    return Dataset(str(name), table, y, unit, known.source, note, known.n_unlabeled, described)
+    return Dataset(name, table, y, unit, known.source, note, known.n_unlabeled, described)
 
 
-def is_path(name: str | Path) -> bool:
-    """Whether a name that is not a dataset's is meant as a path."""
-    # of long names os.path.exists makes no trouble
-    return isinstance(name, Path) or bool(re.search(r"[./\\]", name)) or os.path.exists(name)
+def _load_known(name: str) -> pd.DataFrame:
+    """The whole table of a dataset, target included; from UCI as published.
+
+    Of Air Quality without its blank rows and columns; `Date` becomes days since the first day, `Time` the
+    hour of the day.
+    """
+    if name == "boston":
+        return pd.read_csv(io.BytesIO(FILES.joinpath("boston.csv").read_bytes()), dtype=float)
+    if name == "diabetes":
+        bunch = load_diabetes(as_frame=True, scaled=False)
+        return bunch.data.assign(progression=bunch.target)
+    if name == "friedman":
+        X, y = make_friedman1(n_samples=1500, n_features=10, noise=1.0, random_state=0)
+        return pd.DataFrame(X, columns=[f"x{i}" for i in range(1, 11)]).assign(y=y)
+    if name == "toy":
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame(rng.uniform(-1, 1, size=(400, 2)), columns=["x1", "x2"])
+        noise = rng.normal(scale=0.1, size=400)
+        return table.assign(y=3 * table["x1"] ** 2 + 2 * table["x2"] + noise)
+    content = io.BytesIO(read_content(name, find(name) or fetch(name)))
+    if name == "superconductivity":
+        return pd.read_csv(content, dtype=float)
+    table = pd.read_csv(content, sep=";", decimal=",")
+    table = table.dropna(how="all").dropna(axis=1, how="all").reset_index(drop=True)
+    days = pd.to_datetime(table["Date"], format="%d/%m/%Y")
+    table["Date"] = (days - days.min()).dt.days
+    table["Time"] = pd.to_datetime(table["Time"], format="%H.%M.%S").dt.hour
+    return table.astype(float)
 
 
-def _load_file(
-    path: Path, drop_columns: str | Sequence[str], target: str, how_to_read: dict[str, Any]
-) -> Dataset:
-    reading, missing_values = read(path, drop_columns, **how_to_read), how_to_read["missing_values"]
-    table = mark_missing(reading, missing_values, must_occur=True)
-    if target in reading.cells and target not in table:
-        raise ValueError(f"drop_columns must not name the target, got {target}")
-    check_column("target", target, path.name, table)
-    y = table.pop(target)
-    _check_numbers(y, path.name)
+def _of_file(path: Path, reading: Reading, table: pd.DataFrame, y: pd.Series, missing_values: str) -> Dataset:
+    """The dataset of a table that has been read."""
+    target = str(y.name)
+    if y.nunique() < 2:
+        raise ValueError(
+            f"target must have different values, in {MIN_LABELS} rows or more, but {shorten(target)} has "
+            f"{y.nunique()}, in {y.count()}; dmls2r choose says which rows to label"
+        )
     described = describe_columns(table, y)
     left_out = described.index[described["treatment"].str.startswith("left out")]
     told = tell_columns(described)
@@ -209,56 +230,6 @@ def _load_file(
     return Dataset(
         name, features, y, unit, path.name, note, n_unlabeled, described, notices, reading, missing_values
     )
-
-
-def mark_missing(reading: Reading, missing_values: str, must_occur: bool = False) -> pd.DataFrame:
-    """The table of a file without numbers and dates that stand for a missing value, however written.
-
-    Parameters
-    ----------
-    reading : Reading
-        For which texts that are just so have been taken for missing.
-    missing_values : str
-        Numbers (with a point), dates (as 1900-01-01) or texts, separated by commas.
-    must_occur : bool, default=False
-        Whether each of them must be in the file.
-
-    Raises
-    ------
-    ValueError
-        If one is not.
-    """
-    table = reading.table.copy()  # which a caller may change
-    for value in filter(None, map(str.strip, missing_values.split(","))):
-        number = float(pd.to_numeric(value, errors="coerce"))
-        date = pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
-        stands = {
-            name: np.isclose(column, number, rtol=1e-12, atol=0)
-            if types.is_float_dtype(column)
-            else column == date
-            for name, column in table.items()
-        }
-        table = table.mask(pd.DataFrame(stands, index=table.index))
-        is_there = any(map(np.any, stands.values())) or (reading.cells.astype(str) == value).any(axis=None)
-        if must_occur and not is_there:
-            raise ValueError(f"missing_values must occur in the file, got {value}, which does not")
-    return table
-
-
-def _check_numbers(y: pd.Series, name: str) -> None:
-    """Raise ValueError unless a target holds different numbers."""
-    n_known = int(y.notna().sum())
-    if not types.is_float_dtype(y):
-        rule = "name a column of numbers"
-        found = f"of {name} holds {', '.join(map(shorten, y.dropna().unique()[:3]))}"
-    elif n_known < 2:
-        rule = f"have a value in {MIN_LABELS} rows or more"
-        found = f"has {n_known}; dmls2r choose says which rows to label"
-    elif y.min() == y.max():
-        rule, found = "have different values", f"is {y.min():g} in all {n_known} rows that have one"
-    else:
-        return
-    raise ValueError(f"target must {rule}, but {shorten(y.name)} {found}")
 
 
 def tell_reading(reading: Reading) -> list[str]:
@@ -297,3 +268,102 @@ def _own_unit(target: str) -> str:
 def _usual_n_unlabeled(target: pd.Series) -> int:
     """All without a target, but not more than the paper has at most; else two fifths, as for Boston."""
     return min(int(target.isna().sum()) or max(1, 2 * len(target) // 5), 1000)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Labeled, unlabeled and test samples of a dataset, disjoint.
+
+    `y_unlabeled` is what a user would not have: it serves pictures and checks, never training.
+    """
+
+    X_labeled: pd.DataFrame
+    y_labeled: pd.Series
+    X_unlabeled: pd.DataFrame
+    y_unlabeled: pd.Series
+    X_test: pd.DataFrame
+    y_test: pd.Series
+
+    @property
+    def X_train(self) -> pd.DataFrame:
+        """Labeled rows, then unlabeled ones."""
+        return pd.concat([self.X_labeled, self.X_unlabeled])
+
+    @property
+    def y_train(self) -> pd.Series:
+        """Targets of `X_train`: NaN marks an unlabeled row."""
+        return pd.concat([self.y_labeled, self.y_unlabeled * np.nan])
+
+
+def check_split_sizes(dataset: Dataset, n_labeled: int, n_unlabeled: int) -> None:
+    """Raise ValueError if a dataset has too few rows for a split with a test set."""
+    n_rows, n_known = len(dataset.target), int(dataset.target.notna().sum())
+    n_labeled, n_unlabeled = int(n_labeled), int(n_unlabeled)  # NumPy's narrow ones overflow
+    rows = f"the number of rows of {dataset.name}"
+    aim = "so that a test set is left (notebook 05 needs none); got"
+    n_empty = n_rows - n_known
+    if not n_empty and n_labeled + n_unlabeled >= n_rows:
+        sizes = f"{n_labeled} + {n_unlabeled}"
+        raise ValueError(f"n_labeled + n_unlabeled must be below {n_rows}, {rows}, {aim} {sizes}")
+    if n_labeled >= n_known:
+        raise ValueError(f"n_labeled must be below {n_known}, {rows} with a target, {aim} {n_labeled}")
+    if n_empty:
+        check_not_above("n_unlabeled", n_unlabeled, n_empty, f"{rows} without a target")
+
+
+def split_dataset(
+    dataset: Dataset,
+    n_labeled: int,
+    n_unlabeled: int,
+    seed: int,
+    scale_on: Literal["train", "all", "none"] = "train",
+) -> Split:
+    """Draw labeled and unlabeled samples at random; the rest is the test set (as in the paper).
+
+    If some rows have no target, the unlabeled samples are drawn from these, and labeled and test
+    samples from the others. Columns that are not numbers, or have gaps, go through
+    `make_preprocessor`, fitted on the same samples as the scaling.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    n_labeled : int
+        N, 2 or more.
+    n_unlabeled : int
+        M, 0 or more; at least one row with a target must be left for the test set.
+    seed : int
+        Of the draw. For one seed the labeled samples of a smaller N are among those of a larger.
+    scale_on : {"train", "all", "none"}, default="train"
+        Min-max scale the features to [0, 1] over labeled and unlabeled samples; over all samples,
+        the test set's features included, as the paper does; or not at all. Gaps are filled in by
+        the medians of the same samples, without scaling by those of labeled and unlabeled ones.
+
+    Returns
+    -------
+    Split
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of the wrong type or out of range.
+    """
+    check_rules({"n_labeled": n_labeled, "n_unlabeled": n_unlabeled, "seed": seed, "scale_on": scale_on})
+    check_split_sizes(dataset, n_labeled, n_unlabeled)
+    order = np.random.default_rng(int(seed)).permutation(len(dataset.target))
+    is_known = dataset.target.notna().to_numpy()[order]
+    if is_known.all():
+        labeled, unlabeled, test = np.split(order, np.cumsum([n_labeled, n_unlabeled], dtype=int))
+    else:
+        labeled, test = np.split(order[is_known], [n_labeled])
+        unlabeled = order[~is_known][:n_unlabeled]
+    X = dataset.features
+    fitted_on = X if scale_on == "all" else X.iloc[np.concatenate([labeled, unlabeled])]
+    if not all(map(types.is_float_dtype, X.dtypes)) or X.isna().any(axis=None):
+        preprocessor = make_preprocessor(X).fit(fitted_on)
+        X, fitted_on = preprocessor.transform(X), preprocessor.transform(fitted_on)
+    if scale_on != "none":
+        X = make_scaler("minmax").set_output(transform="pandas").fit(fitted_on).transform(X)
+    y = dataset.target
+    return Split(
+        X.iloc[labeled], y.iloc[labeled], X.iloc[unlabeled], y.iloc[unlabeled], X.iloc[test], y.iloc[test]
+    )

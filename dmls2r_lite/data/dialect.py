@@ -7,14 +7,14 @@ import io
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .numerals import is_number
+from .forms import is_number
 
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 _CHUNK = 2**15  # rows
@@ -42,7 +42,7 @@ class Source:
     assumed: tuple[str, ...]
 
 
-def parse(path: Path, text: str, assumed: tuple[str, ...] = ()) -> Source:
+def parse(text: str, assumed: tuple[str, ...] = ()) -> Source:
     """The cells of a text, and what was assumed of it, besides what is given.
 
     Raises
@@ -54,12 +54,12 @@ def parse(path: Path, text: str, assumed: tuple[str, ...] = ()) -> Source:
     n_skipped, separator, said = _find_start(text)
     head = list(itertools.islice(_lines(text, n_skipped), 500))
     if not any(line.strip() for line in head):
-        raise ValueError(f"{path} cannot be read as a table: it is empty")
+        raise ValueError("cannot be read as a table: it is empty")
     quote = "'" if re.match(r"\s*'([^']|'')*'\s*([,;\t|]|$)", next(filter(str.strip, head))) else '"'
     if not separator:
-        separator = _find_separator(path, head, quote)
+        separator = _find_separator(head, quote)
         said += "columns are separated by spaces" * (separator == " ")
-    rows = _rows(path, text, n_skipped, separator, quote)
+    rows = _rows(text, n_skipped, separator, quote)
     _, header = next(rows, (0, []))
     names = [name.strip() for name in header]
     names[0] = re.sub(r"^#\s*", "", names[0]) or names[0]
@@ -68,32 +68,30 @@ def parse(path: Path, text: str, assumed: tuple[str, ...] = ()) -> Source:
         starts += [start for start, _ in chunk]
         frames.append(pd.DataFrame([row for _, row in chunk], dtype=str))
     assumed += (said,) if said else ()
-    return make_source(path, names, pd.concat(frames, ignore_index=True), starts, separator, assumed)
+    return Source(name_columns(names, pd.concat(frames, ignore_index=True)), starts, separator, assumed)
 
 
-def make_source(
-    path: Path, names: Sequence[str], cells: pd.DataFrame, lines: list[int], separator: str, assumed: tuple
-) -> Source:
-    """What is written below a line of names.
+def name_columns(names: Sequence[str], cells: pd.DataFrame) -> pd.DataFrame:
+    """What stands below a line of names, named by them.
 
     Raises
     ------
     ValueError
         If that line looks like one of values, or names repeat.
     """
-    check_names(path, names)
+    check_names(names)
     cells.columns = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
     texts = [name for name in map(str, cells) if not is_number(name)]
     found = [name for name in texts if cells[name].astype(str).str.strip().eq(name).any()]
     if found and (len(texts) < len(names) or len(found) == len(texts) > 1):
         raise ValueError(
-            f"{path} must have the names of its columns in the first line, but {', '.join(cells.columns[:5])}"
+            f"must have the names of its columns in the first line, but {', '.join(cells.columns[:5])}"
             f" look like values: {found[0]!r} occurs again below. Write a line of names above it"
         )
-    return Source(cells, lines, separator, assumed)
+    return cells
 
 
-def check_names(path: Path, names: Sequence[str]) -> None:
+def check_names(names: Sequence[str]) -> None:
     """Raise ValueError if a line of names looks like one of values, or names repeat."""
     given = [name for name in names if name]
     numbers = [name for name in given if is_number(name)]
@@ -104,15 +102,13 @@ def check_names(path: Path, names: Sequence[str]) -> None:
     is_scale = are_years or (len(values) > 2 and steps[0] != 0 and np.allclose(steps, steps[0], rtol=1e-3))
     all_numbers = len(numbers) == len(given) > 0
     if all_numbers or (len(numbers) > len(given) / 2 and (not is_scale or repeated)):
-        most = "numbers" if all_numbers else "mostly numbers"
         raise ValueError(
-            f"{path} must have the names of its columns in the first line, got {', '.join(given[:5])}: "
-            f"{most}. Write a line of names above it"
+            f"must have the names of its columns in the first line, got {', '.join(given[:5])}: "
+            "numbers. Write a line of names above it"
         )
     if repeated:
         raise ValueError(
-            f"{path} has more than one column named {', '.join(repeated)}: rename them, "
-            "and leave one line of names"
+            f"has more than one column named {', '.join(repeated)}: rename them, and leave one line of names"
         )
 
 
@@ -151,24 +147,19 @@ def _split(lines: Iterable[str], separator: str, quote: str, strict: bool = Fals
     return csv.reader(lines, delimiter=separator, quotechar=quote, skipinitialspace=True, strict=strict)
 
 
-def _find_separator(path: Path, head: list[str], quote: str) -> str:
+def _find_separator(head: list[str], quote: str) -> str:
     """The separator that cuts most lines into as many cells as the first, and leaves no other one in them."""
     budget = itertools.accumulate(map(len, head))
     head = [line for line, total in zip(head, budget, strict=True) if total < 2**18] or head[:1]
     shares: dict[str, float] = {}
     cut: dict[str, list[list[str]]] = {}
     for separator in _SEPARATORS:
-        try:
+        with suppress(csv.Error):
             rows = [row for row in _split(head, separator, quote) if row]
-        except csv.Error:
-            continue
-        rows = rows[:-1] if len(rows) > 100 else rows  # the last may be cut off in a quoted cell
-        if not rows or len(rows[0]) < 2:
-            continue
-        if separator == " " and (cut or not _cuts_numbers(rows)):
-            continue
-        shares[separator] = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
-        cut[separator] = rows
+            rows = rows[:-1] if len(rows) > 100 else rows  # the last may be cut off in a quoted cell
+            if rows and len(rows[0]) > 1 and (separator != " " or (not cut and _cuts_numbers(rows))):
+                shares[separator] = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
+                cut[separator] = rows
     if not shares:
         return ","
     rivals = [separator for separator in shares if shares[separator] >= 0.9 * max(shares.values())]
@@ -184,7 +175,7 @@ def _find_separator(path: Path, head: list[str], quote: str) -> str:
     first, second = (_SEPARATORS[separator] for separator in order[-1:-3:-1])
     if cleanness(order[-1]) - cleanness(order[-2]) < 0.05:
         raise ValueError(
-            f"{path} cannot be read as a table: its columns may be separated by {first} or by {second}. "
+            f"cannot be read as a table: its columns may be separated by {first} or by {second}. "
             'Write cells that hold one of them as "a,b"'
         )
     return order[-1]
@@ -196,9 +187,7 @@ def _cuts_numbers(rows: list[list[str]]) -> bool:
     return len({len(row) for row in rows}) == 1 and 2 * sum(map(is_number, cells)) > len(cells)
 
 
-def _rows(
-    path: Path, text: str, n_skipped: int, separator: str, quote: str
-) -> Iterator[tuple[int, list[str]]]:
+def _rows(text: str, n_skipped: int, separator: str, quote: str) -> Iterator[tuple[int, list[str]]]:
     """The line in which each row starts, and its cells; first that of the names."""
     reader = _split(_lines(text, n_skipped), separator, quote, strict=True)
     start, n_names, number = n_skipped + 1, 0, 0
@@ -208,11 +197,11 @@ def _rows(
                 n_names = n_names or len(row)
                 if len(row) != n_names:
                     raise ValueError(
-                        f"{path} cannot be read as a table: {n_names} names in the first line, "
+                        f"cannot be read as a table: {n_names} names in the first line, "
                         f"but {len(row)} values in row {number}"
                     )
                 yield start, row
                 number += 1
             start = n_skipped + reader.line_num + 1
     except csv.Error as error:
-        raise ValueError(f"{path} cannot be read as a table: {error}") from error
+        raise ValueError(f"cannot be read as a table: {error}") from error

@@ -29,6 +29,18 @@ _IDENTIFIER = re.compile(
 )
 
 
+_TOGETHER = (
+    "If rows with the same value belong together (a patient, a batch), the expected error is too low without "
+    "-p groups COLUMN"
+)
+_APART = f"labeled rows share values, none of which an unlabeled row has. {_TOGETHER}"
+_REPEATED = f"many values, which repeat. {_TOGETHER}"
+_RARE = (
+    "hardly a text that labeled rows share, so it says little of others. Name it in groups, if rows with the "
+    "same one belong together, or in drop_columns"
+)
+
+
 class Notice(NamedTuple):
     """A sentence on a table, and what it is about: codes, total, classes, repeats, groups or sides."""
 
@@ -104,15 +116,15 @@ def one_sided(column: pd.Series, is_labeled: np.ndarray) -> tuple[str, bool]:
     value differ by half or more, with p < 0.01 in Fisher's exact test. From a fifth on it is only said.
     """
     known = column.notna().to_numpy()
-    n_known = [int(known[side].sum()) for side in (is_labeled, ~is_labeled)]
-    n = [int(is_labeled.sum()), int((~is_labeled).sum())]
-    if 0 in n or sum(n_known) == 0:
+    sides = is_labeled, ~is_labeled
+    counts = np.array([[(known & side).sum(), (~known & side).sum()] for side in sides])
+    if 0 in counts.sum(axis=1) or not known.any():
         return "", False
-    if 0 in n_known:
-        return f"no value in any row with{'' if n_known[0] == 0 else 'out'} a target", True
-    labeled, others = (a / b for a, b in zip(n_known, n, strict=True))
+    labeled, others = counts[:, 0] / counts.sum(axis=1)
+    if 0 in (labeled, others):
+        return f"no value in any row with{'' if labeled == 0 else 'out'} a target", True
     difference = abs(labeled - others)
-    if difference < 0.2 or fisher_exact(np.array([n_known, np.subtract(n, n_known)])).pvalue >= 0.01:
+    if difference < 0.2 or fisher_exact(counts).pvalue >= 0.01:
         return "", False
     return f"known in {labeled:.0%} of the rows with a target, {others:.0%} of the others", difference >= 0.5
 
@@ -131,23 +143,22 @@ def find_codes(column: pd.Series) -> dict[str, int]:
     counts = column.dropna().value_counts().sort_index()
     low = len(list(itertools.takewhile(_looks_like_code, counts.index)))
     high = len(counts) - len(list(itertools.takewhile(_looks_like_code, reversed(counts.index))))
-    if low >= high:
+    if high - low < 2:
         return {}
     values = counts.index.to_numpy().astype("datetime64[s]" if is_date else float).astype(float)
     rest = values[low:high]
-    found = {}
-    for place in [*range(low), *range(high, len(values))]:
-        gap = max(rest[0] - values[place], values[place] - rest[-1])
-        alone = not is_date and values[place] < 0 <= rest[0] and counts.iloc[place] > 1 and len(rest) >= 10
-        if len(rest) > 1 and (gap > rest[-1] - rest[0] or alone):
-            name = counts.index[place].isoformat()[:10] if is_date else f"{values[place]:.12g}"
-            found[name] = int(counts.iloc[place])
-    return found
+    gap = np.maximum(rest[0] - values, values - rest[-1])
+    alone = (values < 0) & (rest[0] >= 0) & (counts.to_numpy() > 1) & (len(rest) >= 10) & (not is_date)
+    is_code = (gap > rest[-1] - rest[0]) | alone
+    return {_write(value): int(n) for value, n in counts[is_code].items()}
+
+
+def _write(value: float | pd.Timestamp) -> str:
+    return value.isoformat()[:10] if isinstance(value, pd.Timestamp) else f"{value:.12g}"
 
 
 def _looks_like_code(value: float | pd.Timestamp) -> bool:
-    text = value.isoformat()[:10] if isinstance(value, pd.Timestamp) else f"{value:.15g}"
-    return bool(_CODE.fullmatch(text))
+    return bool(_CODE.fullmatch(_write(value)))
 
 
 def _codes(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
@@ -165,34 +176,24 @@ def _codes(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
 
 
 def _totals(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
-    columns = [*(features[name] for name in features), target]
+    table = features.assign(**{str(target.name): target})
+    numbers = table.select_dtypes("float")
     for place, which in ((len(target) - 1, "last"), (0, "first")):
-        for kind, word in (("sum", "total"), ("mean", "mean")):
-            cells = [_is_summary(column, place, kind) for column in columns]
-            row = [column.iloc[place] for column in columns]
-            beside = [value for value, cell in zip(row, cells, strict=True) if cell is None]
-            others = [value for value in beside if pd.notna(value)]
-            n_true, n_given = cells.count(True), len(cells) - len(beside)
-            is_named = any(_SUMMARY.fullmatch(str(value).strip()) for value in others)
-            if n_true > n_given / 2 and (n_true > 1 or is_named or not others):
-                label = f" ({shorten(str(others[0]).strip())})" if is_named else ""
+        row, others = numbers.iloc[place], numbers.drop(index=numbers.index[place])
+        can_be_one = row.notna() & ((others != 0) & others.notna()).sum().ge(3) & others.nunique().gt(1)
+        beside = table.iloc[place].drop(row.index[can_be_one]).dropna()
+        is_named = any(_SUMMARY.fullmatch(str(value).strip()) for value in beside)
+        for kind, word, tolerance in (("sum", "total", 1e-6), ("mean", "mean", 1e-3)):
+            is_one = np.isclose(row, others.agg(kind), rtol=tolerance, atol=0)
+            n_true = int((is_one & can_be_one).sum())
+            if n_true > can_be_one.sum() / 2 and (n_true > 1 or is_named or beside.empty):
+                label = f" ({shorten(str(beside.iloc[0]).strip())})" if is_named else ""
                 yield (
                     f"the {which} row{label} looks like a {word}: its cells are the {kind}s of their "
                     "columns. If so, take it out of the file: it counts as a "
-                    f"{'labeled' if pd.notna(row[-1]) else 'further'} row"
+                    f"{'labeled' if pd.notna(target.iloc[place]) else 'further'} row"
                 )
                 break
-
-
-def _is_summary(column: pd.Series, place: int, kind: str) -> bool | None:
-    """Whether a cell is the sum or mean of all others in its column; None if it cannot be told."""
-    if not types.is_float_dtype(column) or pd.isna(column.iloc[place]):
-        return None
-    others = column.drop(column.index[place]).dropna()
-    if (others != 0).sum() < 3 or others.nunique() < 2:
-        return None
-    tolerance = 1e-6 if kind == "sum" else 1e-3
-    return bool(np.isclose(column.iloc[place], others.agg(kind), rtol=tolerance, atol=0))
 
 
 def _classes(known: pd.Series) -> Iterator[str]:
@@ -231,7 +232,7 @@ def _repeats(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
 def _groups(features: pd.DataFrame, is_labeled: np.ndarray, described: pd.DataFrame) -> Iterator[str]:
     share, n_labels = is_labeled.mean(), int(is_labeled.sum())
     is_used = ~described["treatment"].str.startswith("left out").to_numpy()
-    apart, repeated, rare = [], [], []
+    found: dict[str, list[object]] = {}
     for (name, column), used in zip(features.items(), is_used, strict=True):
         labeled, others = column[is_labeled].dropna(), column[~is_labeled].dropna()
         n_values, is_number = labeled.nunique(), types.is_numeric_dtype(column)
@@ -243,26 +244,16 @@ def _groups(features: pd.DataFrame, is_labeled: np.ndarray, described: pd.DataFr
             sizes = column.value_counts().to_numpy()
             # by chance all rows with the same value are labeled, or none
             p_value = np.exp(np.log(share**sizes + (1 - share) ** sizes).sum())
-            apart += [name] if is_text or p_value < 0.01 else []
+            said = _APART if is_text or p_value < 0.01 else ""
         elif is_labeled.all() and per_value >= 2 and n_values >= 5:
             many = is_text and n_values >= max(10, n_labels / 20)
-            repeated += [name] if many or _IDENTIFIER.fullmatch(str(name)) else []
-        elif is_text and used and n_values >= 5 and n_values > n_labels / 2:
-            rare.append(name)
-    for names, what in (
-        (apart, "labeled rows share values, none of which an unlabeled row has"),
-        (repeated, "many values, which repeat"),
-    ):
-        if names:
-            yield (
-                f"{enumerate_names(names)}: {what}. If rows with the same value belong together (a patient, "
-                f"a batch), the expected error is too low: -p groups {shorten(names[0])}"
-            )
-    if rare:
-        yield (
-            f"{enumerate_names(rare)}: hardly a text that labeled rows share, so it says little of others. "
-            "Name it in groups, if rows with the same one belong together, or in drop_columns"
-        )
+            said = _REPEATED if many or _IDENTIFIER.fullmatch(str(name)) else ""
+        else:
+            said = _RARE if is_text and used and n_values >= 5 and n_values > n_labels / 2 else ""
+        found.setdefault(said, []).append(name)
+    for said, names in found.items():
+        if said:
+            yield f"{enumerate_names(names)}: {said}"
 
 
 def _sides(features: pd.DataFrame, is_labeled: np.ndarray) -> Iterator[str]:

@@ -12,7 +12,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
-from .dates import DAY_FIRST, MONTH_FIRST, NAMED_MONTH, parse_dates, without_zone
+from .forms import read_dates, without_zone
 from .noticing import one_sided
 
 MAX_CATEGORIES = 20  # 0/1 columns made of one column; rarer categories share the last of them
@@ -125,10 +125,7 @@ def _to_days(X: pd.DataFrame) -> pd.DataFrame:
     def convert(column: pd.Series) -> pd.Series:
         if not types.is_datetime64_any_dtype(column):
             known = column.dropna().astype(str).str.strip()
-            dates = parse_dates(known, ["ISO8601", *NAMED_MONTH, *DAY_FIRST, *MONTH_FIRST])
-            if dates is None:
-                raise ValueError(f"got {known.iloc[0]!r}")
-            column = dates.reindex(column.index)
+            column = next(iter(read_dates(known).values())).reindex(column.index)
         return (pd.to_datetime(without_zone(column)) - EPOCH) / pd.Timedelta("1D")
 
     return _convert(X, "dates", convert)

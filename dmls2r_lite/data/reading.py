@@ -14,11 +14,10 @@ import numpy as np
 import pandas as pd
 
 from ..foundation.parameters import did_you_mean
-from .decoding import decode
-from .dialect import Source, check_names, make_source, parse
+from .dialect import Source, check_names, name_columns, parse
 from .noticing import shorten
 from .recognising import KINDS, MISSING, ORDERS, recognise
-from .unpacking import strip_suffixes, unpack
+from .unpacking import decode, split_sheet, unpack
 
 MAX_LISTED = 50  # columns in a message
 
@@ -108,42 +107,90 @@ def read(
     table = table.drop(columns=counts).dropna(how="all")
     if len(table) < min_rows:
         raise ValueError(
-            f"{path} must hold {min_rows} rows or more below the line of names, got {len(table)}"
+            f"{path} must hold {min_rows} rows or more with values below the line of names, got {len(table)}"
         )
     return Reading(**vars(source), table=table, columns=columns.drop(index=counts))
 
 
-def read_source(path: str | Path) -> Source:
-    """What is written in the file of a table, as it is written there: for the errors see `read`."""
-    file, sheet = _split_sheet(Path(path))
-    name, content = unpack(file)
-    if name.endswith(".xlsx"):
-        return _read_sheet(file, content, sheet)
-    if not name.endswith(".parquet"):
-        return parse(file, *decode(file, content))
-    try:
-        table = pd.read_parquet(io.BytesIO(content))
-    except Exception as error:  # pyarrow raises many kinds
-        raise ValueError(f"{file} is not a Parquet file, or damaged: {error}") from error
-    table = table.reset_index(drop=table.index.names == [None], allow_duplicates=True)
-    table.columns = [str(column).strip() for column in table.columns]
-    check_names(file, list(table.columns))
-    return Source(table, list(range(1, len(table) + 1)), ",", ())
+def read_table(
+    path: Path,
+    drop_columns: str | Sequence[str] = (),
+    target: str | None = None,
+    column_types: str | Mapping[str, str] | None = None,
+    missing_values: str = "",
+) -> tuple[Reading, pd.DataFrame, pd.Series]:
+    """Read the table in a file and take it apart, without what stands for a missing value.
+
+    For the parameters see `load_dataset`.
+
+    Returns
+    -------
+    Reading
+    features : pandas.DataFrame of shape (n_rows, n_columns)
+    target : pandas.Series of shape (n_rows,)
+        All missing if none is given.
+
+    Raises
+    ------
+    OSError, ValueError
+        As `read`; and if the target is no column of numbers, or a missing value does not occur.
+    """
+    reading = read(path, drop_columns, column_types=column_types, missing_values=missing_values)
+    table = mark_missing(reading, missing_values, must_occur=True)
+    if target is None:
+        return reading, table, pd.Series(np.nan, index=table.index, name="")
+    if target in reading.cells and target not in table:
+        raise ValueError(f"drop_columns must not name the target, got {target}")
+    check_column("target", target, path.name, table)
+    y = table.pop(target)
+    if not pd.api.types.is_float_dtype(y):
+        values = ", ".join(map(shorten, y.dropna().unique()[:3]))
+        raise ValueError(
+            f"target must name a column of numbers, but {shorten(target)} of {path.name} holds {values}"
+        )
+    return reading, table, y
 
 
-def table_name(path: str | Path) -> str:
-    """The name of a file without what says how it is written; with that of a sheet, if one is named.
+def mark_missing(reading: Reading, missing_values: str, must_occur: bool = False) -> pd.DataFrame:
+    """The table of a file without numbers and dates that stand for a missing value, however written.
+
+    Parameters
+    ----------
+    reading : Reading
+        For which texts that are just so have been taken for missing.
+    missing_values : str
+        Numbers (with a point), dates (as 1900-01-01) or texts, separated by commas.
+    must_occur : bool, default=False
+        Whether each of them must be in the file.
 
     Raises
     ------
     ValueError
-        If it would be no name for a folder of results.
+        If one is not.
     """
-    file, sheet = _split_sheet(Path(path))
-    name = strip_suffixes(file.name) + (f"_{sheet}" if sheet else "")
-    if name.strip(". ") == "" or name == "index.html":
-        raise ValueError(f"rename the file {path}: a folder of results takes its name from it")
-    return name
+    table = reading.table.copy()  # which a caller may change
+    for value in filter(None, map(str.strip, missing_values.split(","))):
+        number = float(pd.to_numeric(value, errors="coerce"))
+        date = pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
+        stands = (table.select_dtypes("float") - number).abs() <= 1e-12 * abs(number)
+        stands = stands.join(table.select_dtypes("datetime") == date)
+        table = table.mask(stands.reindex(columns=table.columns, fill_value=False))
+        is_there = stands.any(axis=None) or (reading.cells.astype(str) == value).any(axis=None)
+        if must_occur and not is_there:
+            raise ValueError(f"missing_values must occur in the file, got {value}, which does not")
+    return table
+
+
+def read_source(path: str | Path) -> Source:
+    """What is written in the file of a table, as it is written there: for the errors see `read`."""
+    file, sheet = split_sheet(path)
+    try:
+        name, content = unpack(file)
+        if name.endswith(".xlsx"):
+            return _read_sheet(file.name, content, sheet)
+        return _read_parquet(content) if name.endswith(".parquet") else parse(*decode(content))
+    except ValueError as error:
+        raise ValueError(f"{file} {error}") from error
 
 
 def check_column(parameter: str, column: str, name: str, columns: Iterable[object]) -> None:
@@ -172,9 +219,7 @@ def expand_columns(name: str, given: str | Sequence[str], columns: Sequence[str]
         known = "|".join(map(re.escape, sorted(columns, key=len, reverse=True)))
         given = list(filter(None, re.findall(rf"\s*({known}|[^,]*?)\s*(?:,|\Z)", given)))
     for part in given:
-        matching = [column for column in columns if column == part] or [
-            column for column in columns if isinstance(part, str) and fnmatchcase(column, part)
-        ]
+        matching = [part] if part in columns else [c for c in columns if fnmatchcase(c, str(part))]
         if not matching:
             check_column("drop_columns", part, name, columns)
         found += [column for column in matching if column not in found]
@@ -203,32 +248,38 @@ def check_types(name: str, given: str | Mapping[str, str] | None, columns: Seque
     return dict(given or {})
 
 
-def _split_sheet(path: Path) -> tuple[Path, str | None]:
-    found = re.fullmatch(r"(.*\.xlsx)::(.+)", str(path), re.IGNORECASE)
-    return (Path(found[1]), found[2]) if found else (path, None)
+def _read_parquet(content: bytes) -> Source:
+    try:
+        table = pd.read_parquet(io.BytesIO(content))
+    except Exception as error:  # pyarrow raises many kinds
+        raise ValueError(f"is not a Parquet file, or damaged: {error}") from error
+    table = table.reset_index(drop=table.index.names == [None], allow_duplicates=True)
+    table.columns = [str(column).strip() for column in table.columns]
+    check_names(list(table.columns))
+    return Source(table, list(range(1, len(table) + 1)), ",", ())
 
 
-def _read_sheet(path: Path, content: bytes, sheet: str | None) -> Source:
+def _read_sheet(file_name: str, content: bytes, sheet: str) -> Source:
     options: dict[str, Any] = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
     try:
         sheets = pd.read_excel(io.BytesIO(content), sheet_name=None, engine="calamine", **options)
     except ImportError as error:
-        raise ValueError(f"{path} needs one more package: pip install 'dmls2r-lite[excel]'") from error
+        raise ValueError("needs one more package: pip install 'dmls2r-lite[excel]'") from error
     except Exception as error:  # calamine raises kinds of its own
-        raise ValueError(f"{path} is not an Excel file, or damaged: {error}") from error
+        raise ValueError(f"is not an Excel file, or damaged: {error}") from error
     filled = [name for name, cells in sheets.items() if cells.notna().any(axis=None)]
     if sheet not in filled and (sheet or len(filled) != 1):
         raise ValueError(
-            f"{path} must be given with the name of one of its sheets "
+            f"must be given with the name of one of its sheets "
             f"({', '.join(filled) or 'all are empty'}), "
-            f"as in '{path.name}::{next(iter(filled), 'name')}', got {sheet or 'none'}"
+            f"as in '{file_name}::{next(iter(filled), 'name')}', got {sheet or 'none'}"
         )
     name = sheet or filled[0]
     cells = sheets[name].dropna(how="all").dropna(how="all", axis=1)
     names = ["" if pd.isna(cell) else str(cell).strip() for cell in cells.iloc[0]]
     others = f" of {len(sheets)}" if len(sheets) > 1 else ""
     below, lines = cells.iloc[1:].reset_index(drop=True), [row + 1 for row in cells.index[1:]]
-    return make_source(path, names, below, lines, ",", (f"sheet {name}{others} is read",))
+    return Source(name_columns(names, below), lines, ",", (f"sheet {name}{others} is read",))
 
 
 def _counts_rows(column: pd.Series) -> bool:

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from .dates import DATE, TIME, are_seasons, read_dates, read_times, show_time, without_zone
-from .numerals import Marks, decide_marks, fitting, is_number, look_like_codes, may_have_groups, shape
+from . import forms
+from .forms import DATE, TIME, Marks, fitting, is_number, shape, show_time
 
 MISSING = frozenset(["", "?", "-", ".", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan"])
 MISSING |= {"NULL", "null", "None", "<NA>", "#NA", "#N/A"}
@@ -49,9 +49,7 @@ class Column:
     kind : str
         number, category, text, truth, date or time; "" before it is known.
     rule : str
-        How it was understood.
-    guessed : bool
-        Whether the texts leave that open.
+        How it was understood; says what was assumed where the texts leave that open.
     marks : str
         What to add to the rule of texts that were taken for a missing value.
     readings : dict of str to pandas.Series of shape (n_texts,)
@@ -64,7 +62,6 @@ class Column:
     texts: list[str] = field(default_factory=list)
     kind: str = ""
     rule: str = ""
-    guessed: bool = False
     marks: str = ""
     readings: dict[str, pd.Series] = field(default_factory=dict)
 
@@ -80,7 +77,7 @@ class Column:
         if isinstance(cells.dtype, pd.CategoricalDtype):
             cells = cells.astype(cells.cat.categories.dtype)
         if not types.is_string_dtype(cells):
-            values, kind = _keep_type(cells, said)
+            values, kind = _keep_type(cells.infer_objects(), said)
             if kind:
                 what = "true or false" if kind == "truth" else f"{kind}s"
                 return cls(str(cells.name), said, values, kind=kind, rule=f"{what}, as in the file")
@@ -90,10 +87,10 @@ class Column:
         texts, rule = [text for text in distinct if text not in missing], ""
         are_codes = len(texts) > 1 and all(re.fullmatch("[A-Z]{2}", text) for text in texts)
         if are_codes and "NA" in missing.intersection(distinct):  # Namibia among countries
-            missing, rule = missing - {"NA"}, "texts; NA is one of them, as the others have two letters too"
+            missing, rule = missing - {"NA"}, "texts; NA is one of them (assumed: all have two letters)"
             texts = [text for text in distinct if text not in missing]
         values = stripped.mask(stripped.isin(missing))
-        column = cls(str(cells.name), said, values, texts, rule=rule, guessed=rule != "")
+        column = cls(str(cells.name), said, values, texts, rule=rule)
         column._find_kind()
         if marks := [text for text in distinct if text and text in missing]:
             column.marks = f"; {', '.join(marks)} for missing"
@@ -107,29 +104,25 @@ class Column:
             found.setdefault(shape(text), text)
         return found
 
-    def spread(self, values: Sequence[Any] | np.ndarray | pd.Series, dtype: Any = None) -> None:
+    def spread(self, values: Sequence[Any] | np.ndarray | pd.Series) -> None:
         """Take one value for each text for what the column holds."""
-        self.values = self.values.map(pd.Series(values, index=self.texts, dtype=dtype))
+        self.values = self.values.map(pd.Series(values, index=self.texts))
 
-    def _row_of(self, text: str) -> int:
+    def refuse(self, what: str) -> NoReturn:
+        """Raise ValueError about this column, with what a user can do who has not said what it holds."""
+        how = f"column_types={f'{self.name}=category'!r}"
+        advice = f", or leave the column out with drop_columns, or say what it holds by {how}"
+        raise ValueError(f"column {self.name!r} {what}{'' if self.said else advice}")
+
+    def _row_of(self, text: str) -> str:
         """The first row with a text, from 1."""
-        return int((self.values == text).to_numpy().argmax()) + 1
-
-    def _refuse(self, what: str) -> NoReturn:
-        """Raise ValueError about this column, with what a user can do."""
-        raise ValueError(
-            f"column {self.name!r} {what}, or leave the column out with drop_columns, or "
-            f"say what it holds by column_types={f'{self.name}=category'!r}"
-        )
+        return f"(row {int((self.values == text).to_numpy().argmax()) + 1})"
 
     def _find_kind(self) -> None:
         """Say what the texts are, as far as this column alone shows; of numbers and dates all possible."""
         said = "date" if self.said in ORDERS else self.said
         if self.said in _FORMS and (wrong := [text for text in self.texts if not _FORMS[said](text)]):
-            raise ValueError(
-                f"column {self.name!r} must hold {said}s, as column_types says, "
-                f"got {wrong[0]!r} (row {self._row_of(wrong[0])})"
-            )
+            self.refuse(f"must hold {said}s, got {wrong[0]!r} {self._row_of(wrong[0])}")
 
         def is_all(kind: str) -> bool:
             return said == kind or (not said and all(map(_FORMS[kind], self.texts)))
@@ -138,34 +131,28 @@ class Column:
             self.kind, self.rule = said, "as column_types says"
         elif not self.texts:
             self.kind, self.rule = said or "number", "no value in any row"
-            dtypes: dict[str, Any] = {"number": "float", "date": "datetime64[us]", "time": "timedelta64[us]"}
-            self.values = self.values.astype(dtypes[self.kind])
+            dtypes: dict[str, Any] = {"date": "datetime64[us]", "time": "timedelta64[us]"}
+            self.values = self.values.astype(dtypes.get(said, float))
         elif not said and set(self.texts) <= _TRUTH.keys() and self.values.notna().all():
             self.kind, self.rule = "truth", "true or false"
             self.spread([_TRUTH[text] for text in self.texts])
-        elif not said and are_seasons(self.texts):
-            self.kind, self.guessed = "text", True
+        elif not said and forms.are_seasons(self.texts):
+            self.kind = "text"
             self.rule = f"texts: {self.texts[0]} is a season of two years (assumed: no month)"
         elif is_all("time") or is_all("date"):
-            self.kind = "time" if is_all("time") else "date"
-            self._find_times()
+            self.kind, texts = "time" if is_all("time") else "date", pd.Series(self.texts, self.texts)
+            try:
+                if self.kind == "date":
+                    self.readings = forms.read_dates(texts, self.said)
+                else:
+                    times, self.rule = forms.read_times(texts)
+                    self.spread(times)
+            except ValueError as error:
+                self.refuse(f"{error}, got {', '.join(map(repr, self.texts[:3]))}")
         elif said or (is_number(self.texts[0]) and all(map(fitting, self.shapes))):
             self._find_numbers()
         else:
             self._find_texts()
-        self.guessed = self.guessed and not said
-
-    def _find_times(self) -> None:
-        """The readings of dates or times; of dates those in the order that is said."""
-        texts, first = pd.Series(self.texts, self.texts), ", ".join(map(repr, self.texts[:3]))
-        try:
-            if self.kind == "date":
-                self.readings = read_dates(texts, self.said if self.said in ORDERS else "")
-            else:
-                times, self.rule, self.guessed = read_times(texts)
-                self.spread(times)
-        except ValueError as error:
-            self._refuse(f"{error}, got {first}")
 
     def _find_numbers(self) -> None:
         """Numbers, or codes that are written like them."""
@@ -175,16 +162,15 @@ class Column:
             return
         self.kind = "text"
         if padded and any(map(str.isdecimal, padded)):
-            self.rule, self.guessed = f"codes with leading zeros, such as {padded[0]}, kept as texts", True
+            self.rule = f"codes with leading zeros, such as {padded[0]}, kept as texts (assumed: no numbers)"
         elif any(re.fullmatch("9{16,}", shaped) for shaped in self.shapes):
             self.rule = "identifiers of more than 15 digits, kept as texts"
-        elif len(self.shapes) < 10 and look_like_codes(self.texts):
+        elif len(self.shapes) < 10 and forms.look_like_codes(self.texts):
             last = max(self.texts, key=len)
-            self.rule, self.guessed = f"codes with a point, such as {last}, kept as texts", True
+            self.rule = f"codes with a point, such as {last}, kept as texts (assumed: no numbers)"
         else:
             self.kind = "number"
-            if padded:
-                self.rule, self.guessed = f"numbers, {padded[0]} among them (assumed: no codes)", True
+            self.rule = f"numbers, {padded[0]} among them (assumed: no codes)" if padded else "numbers"
 
     def _find_texts(self) -> None:
         """Texts; refused where they seem to be numbers with words, units or marks among them."""
@@ -210,13 +196,13 @@ class Column:
             others = [text for text in self.texts if text not in numbers]
             is_below = self.values[2:].isin(others).any()
             above = "; if the first rows belong to the names, or hold units, delete these lines"
-            self._refuse(
-                f"seems to hold numbers, but has {', '.join(map(repr, others[:3]))} (row "
-                f"{self._row_of(others[0])}); write plain numbers there, or nothing where there is none (or "
-                f"name it in missing_values){'' if is_below else above}"
+            first = f"{', '.join(map(repr, others[:3]))} {self._row_of(others[0])}"
+            self.refuse(
+                f"seems to hold numbers, but has {first}; write plain numbers there, or nothing where "
+                f"there is none (or name it in missing_values){'' if is_below else above}"
             )
         self.rule += f"; {len(near)} of {len(self.texts)} look like numbers"
-        self.guessed = bool(numbers)
+        self.rule += " (assumed: names)" if numbers else ""
 
 
 def recognise(
@@ -245,9 +231,8 @@ def recognise(
     """
     columns = [Column.of(cells[name], kinds.get(name, ""), missing) for name in map(str, cells)]
     numbers = [column for column in columns if column.kind == "number" and column.texts]
-    marks = decide_marks(
-        {column.name: column.shapes for column in numbers}, {column.name for column in numbers if column.said}
-    )
+    settled = {column.name for column in numbers if column.said}
+    marks = forms.decide_marks({column.name: column.shapes for column in numbers}, settled)
     for column in numbers:
         _to_numbers(column, marks)
     _decide_orders([column for column in columns if column.readings])
@@ -256,12 +241,11 @@ def recognise(
         name, values, written = column.name, column.values, cells[column.name]
         if types.is_float_dtype(values) and (is_infinite := np.isinf(values.to_numpy())).any():
             row = int(is_infinite.argmax())
-            raise ValueError(
-                f"column {name!r} must be finite, got {str(written.iloc[row]).strip()} in row {row + 1}"
-            )
+            column.refuse(f"must be finite, got {str(written.iloc[row]).strip()} in row {row + 1}")
         first = values.dropna().drop_duplicates()[:3]
         shown = [" | ".join(series[first.index].map(_show)) for series in (written, values)]
-        rows.append((name, column.kind, column.rule + column.marks, *shown, column.guessed))
+        is_guess = "(assumed: " in column.rule and column.said in ("", "date")  # which leaves the order open
+        rows.append((name, column.kind, column.rule + column.marks, *shown, is_guess))
     told = pd.DataFrame(rows, columns=["column", "taken_for", "rule", "written", "read", "guessed"])
     table = pd.DataFrame({column.name: column.values for column in columns}, index=cells.index)
     return table, told.set_index("column")
@@ -278,26 +262,17 @@ def _as_texts(series: pd.Series) -> pd.Series:
 
 def _keep_type(series: pd.Series, said: str) -> tuple[pd.Series, str]:
     """The column of a file with types and its kind; "" for that if it is to be read from texts."""
-    if series.dtype == object:  # as from a spreadsheet
-        kind = types.infer_dtype(series.dropna())
-        if kind in ("integer", "floating", "mixed-integer-float"):
-            series = series.astype(float)
-        elif kind in ("datetime", "datetime64"):
-            series = pd.to_datetime(series)
-        elif kind in ("time", "timedelta", "timedelta64"):
-            series = pd.to_timedelta(series.map(str, na_action="ignore"))
-    kind = ""
+    # a float would merge long identifiers
+    is_long = types.is_integer_dtype(series) and series.abs().max() > 2**53
     if types.is_bool_dtype(series) and said in ("", "category"):
-        kind, series = ("truth", series.astype(bool)) if series.notna().all() else ("", series)
-    elif types.is_numeric_dtype(series) and said in ("", "number"):
-        # identifiers that a float would merge are texts
-        if said or not types.is_integer_dtype(series) or not series.abs().max() > 2**53:
-            kind, series = "number", series.astype(float)
-    elif types.is_datetime64_any_dtype(series) and said in ("", "date"):
-        kind, series = "date", without_zone(series)
-    elif types.is_timedelta64_dtype(series) and said in ("", "time"):
-        kind = "time"
-    return series, kind
+        return (series.astype(bool), "truth") if series.notna().all() else (series, "")
+    if types.is_numeric_dtype(series) and (said == "number" or not (said or is_long)):
+        return series.astype(float), "number"
+    if types.is_datetime64_any_dtype(series) and said in ("", "date"):
+        return forms.without_zone(series), "date"
+    if types.is_timedelta64_dtype(series) and said in ("", "time"):
+        return series, "time"
+    return series, ""
 
 
 def _decide_orders(columns: Sequence[Column]) -> None:
@@ -308,44 +283,37 @@ def _decide_orders(columns: Sequence[Column]) -> None:
     """
 
     def mark(column: Column) -> str:
-        return next(char for char in column.texts[0] if not char.isdigit())
+        return next((char for char in column.texts[0] if not char.isdigit()), "")  # none in years
 
-    shown: dict[str, dict[str, str]] = {}  # by mark and order, in which column
+    alone = [column for column in reversed(columns) if len(column.readings) == 1]  # the first one is told
+    shown = {(mark(column), *column.readings): column.name for column in alone}
     for column in columns:
-        (order, *others) = column.readings
-        if not others and order in ORDERS:
-            shown.setdefault(mark(column), {}).setdefault(order, column.name)
-    for column in columns:
-        (order, *others) = column.readings
-        if not others:
+        order, by_others = next(iter(column.readings)), [o for o in ORDERS if (mark(column), o) in shown]
+        if len(column.readings) == 1:
             column.rule = f"dates, {order}" if order != "year first" else "dates"
         elif column.readings["day first"].equals(column.readings["month first"]):
             column.rule = "dates, day and month are the same in all"
-        elif len(of_mark := shown.get(mark(column), {})) == 1:
-            (order,) = of_mark
-            column.rule, column.guessed = f"dates, {order} (assumed: as in column {of_mark[order]})", True
+        elif len(by_others) == 1:
+            (order,) = by_others
+            column.rule = f"dates, {order} (assumed: as in column {shown[mark(column), order]})"
         else:
-            column.rule, column.guessed = "dates, day first (assumed: no date shows it)", True
+            column.rule = "dates, day first (assumed: no date shows it)"
         column.spread(column.readings[order])
 
 
 def _to_numbers(column: Column, marks: Marks) -> None:
     values = np.array([marks.to_float(text) for text in column.texts], dtype=float)
-    told = [column.rule or "numbers"]
+    told = [column.rule]
     if marks.decimal == "," and any("," in shaped for shaped in column.shapes):
         told.append("decimal comma")
     if any(map(marks.group, column.shapes)):
         told.append(f"{marks.thousands!r} between thousands")
-    guesses = []
-    if may_have_groups(column.shapes) and not marks.thousands and not column.said:
-        guesses.append(f"{marks.decimal!r} before decimals (assumed: as in other columns)")
-    if not all(map(str.isascii, column.texts)):
-        told.append("digits of another script")
+    if forms.may_have_groups(column.shapes) and not marks.thousands and not column.said:
+        told.append(f"{marks.decimal!r} before decimals (assumed: as in other columns)")
     if len(set(values)) < len(values) and (same := _written_twice(column.texts, values)):
-        guesses.append(f"{same[0]} is the same as {same[1]} (assumed: no codes)")
-    column.rule = ", ".join([*told, *guesses])
-    column.guessed |= bool(guesses) and not column.said
-    column.spread(values, float)
+        told.append(f"{same[0]} is the same as {same[1]} (assumed: no codes)")
+    column.rule = ", ".join(told)
+    column.spread(values)
 
 
 def _written_twice(texts: Sequence[str], values: np.ndarray) -> tuple[str, str] | None:

@@ -1,25 +1,41 @@
-"""From a file to the bytes of the one table in it, within limits of memory."""
+"""From a file to the bytes of the one table in it, within limits of memory, and from these to text.
+
+That is UTF-8 where they are that, else the encoding that makes the most of them.
+"""
 
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
-import io
+import itertools
 import lzma
 import os
 import re
+import unicodedata
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-MAX_BYTES = 2**30  # of a file, and of what is unpacked from it
+MAX_BYTES, CHUNK = 2**30, 2**20  # of a file, and of what is unpacked from it; of what is read at once
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".data", ".parquet", ".xlsx")
-_OPENERS: dict[str, Callable[[IO[bytes]], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_OPENERS: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 PACKINGS = (*_OPENERS, ".zip")
 _ENDING = re.compile(rf"({'|'.join(SUFFIXES)})?({'|'.join(PACKINGS)})?\Z".replace(".", r"\."), re.IGNORECASE)
 _DAMAGE = (BadZipFile, EOFError, zlib.error, lzma.LZMAError, OSError, NotImplementedError, RuntimeError)
+_BOMS = {  # the mark of UTF-32 starts with that of UTF-16
+    "utf-8-sig": (codecs.BOM_UTF8,),
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+}
+_WESTERN = ("cp1252", "cp1251", "koi8_r", "cp866", "cp850", "cp1250", "cp1253")  # the likeliest first
+_EAST_ASIAN = ("gb18030", "big5", "cp932", "cp949")
+_SYMBOLS = "°µ²³¹€£$–—“”‘’„«»№±×·§…®©™½¼¾‰º¡¿¥"
+_EAST_ASIAN_SCRIPTS = {"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL"}
 
 
 def unpack(path: Path) -> tuple[str, bytes]:
@@ -40,50 +56,129 @@ def unpack(path: Path) -> tuple[str, bytes]:
     suffix, packing = next(_ENDING.finditer(name)).groups()
     if (not suffix and packing != ".zip") or (suffix == ".xlsx" and packing):
         raise ValueError(
-            f"{path} must end in {', '.join(SUFFIXES)}, perhaps with {', '.join(PACKINGS)} after it; "
+            f"must end in {', '.join(SUFFIXES)}, perhaps with {', '.join(PACKINGS)} after it; "
             "save another kind of spreadsheet as CSV first"
         )
     with open(path, "rb") as file:
-        content = _read_within_limit(path, file)
-    try:
-        if packing in _OPENERS:
-            with _OPENERS[packing](io.BytesIO(content)) as stream:
-                return name.removesuffix(packing), _read_within_limit(path, stream)
-        if packing or suffix == ".xlsx":
-            with ZipFile(io.BytesIO(content)) as archive:
-                if packing:
-                    return _unzip(path, archive)
-                if sum(sheet.file_size for sheet in archive.infolist()) > MAX_BYTES:
-                    raise _too_much(path)
-                if damaged := archive.testzip():
-                    raise BadZipFile(f"bad content of {damaged}")
-    except _DAMAGE as error:
-        raise ValueError(f"{path} is damaged, cut off or not what its name says: {error}") from error
+        stream: Any = file
+        try:
+            if packing == ".zip":
+                archive = ZipFile(file)
+                names = [inner for inner in archive.namelist() if not inner.endswith("/")]
+                tables = [inner for inner in names if inner.lower().endswith(SUFFIXES)]
+                tables = [inner for inner in tables if "__MACOSX" not in inner]
+                if len(tables) != 1 or tables[0].lower().endswith(".xlsx"):
+                    raise ValueError(f"must hold one table, got {', '.join(names) or 'none'}")
+                name, stream = tables[0].lower(), archive.open(tables[0])
+            elif packing:
+                name, stream = name.removesuffix(packing), _OPENERS[packing](file)
+            chunks = iter(partial(stream.read, CHUNK), b"")
+            content = b"".join(itertools.islice(chunks, MAX_BYTES // CHUNK + 1))
+        except _DAMAGE as error:
+            raise ValueError(f"is damaged, cut off or not what its name says: {error}") from error
+    if len(content) > MAX_BYTES:
+        raise ValueError("holds more than 1 GiB, which is too much for a table here")
     return name, content
 
 
-def strip_suffixes(name: str) -> str:
-    """A file's name without what says how it is written."""
-    return _ENDING.sub("", name, count=1)
+def split_sheet(path: str | Path) -> tuple[Path, str]:
+    """The file of a table, and the name of a sheet in it, as in file.xlsx::name; "" if none is named."""
+    found = re.fullmatch(r"(.*\.xlsx)::(.+)", str(path), re.IGNORECASE)
+    return (Path(found[1]), found[2]) if found else (Path(path), "")
 
 
-def _read_within_limit(path: Path, stream: IO[bytes]) -> bytes:
-    content = bytearray()
-    while chunk := stream.read(2**20):
-        content += chunk
-        if len(content) > MAX_BYTES:
-            raise _too_much(path)
-    return bytes(content)
+def table_name(path: str | Path) -> str:
+    """The name of a file without what says how it is written; with that of a sheet, if one is named.
+
+    Raises
+    ------
+    ValueError
+        If it would be no name for a folder of results.
+    """
+    file, sheet = split_sheet(path)
+    name = _ENDING.sub("", file.name, count=1) + (f"_{sheet}" if sheet else "")
+    if name.strip(". ") == "" or name == "index.html":
+        raise ValueError(f"rename the file {path}: a folder of results takes its name from it")
+    return name
 
 
-def _too_much(path: Path) -> ValueError:
-    return ValueError(f"{path} holds more than 1 GiB, which is too much for a table here")
+def is_path(name: str | Path) -> bool:
+    """Whether a name that is not a dataset's is meant as a path."""
+    # of long names os.path.exists makes no trouble
+    return isinstance(name, Path) or bool(re.search(r"[./\\]", name)) or os.path.exists(name)
 
 
-def _unzip(path: Path, archive: ZipFile) -> tuple[str, bytes]:
-    names = [name for name in archive.namelist() if not name.endswith("/")]
-    tables = [name for name in names if name.lower().endswith(SUFFIXES) and "__MACOSX" not in name]
-    if len(tables) != 1 or tables[0].lower().endswith(".xlsx"):
-        raise ValueError(f"{path} must hold one table, got {', '.join(names) or 'none'}")
-    with archive.open(tables[0]) as stream:
-        return tables[0].lower(), _read_within_limit(path, stream)
+def decode(content: bytes) -> tuple[str, tuple[str, ...]]:
+    """The text, and what was assumed of its encoding.
+
+    Raises
+    ------
+    ValueError
+        If it is no text, UTF-8 or UTF-16 that is damaged, or in no encoding that makes sense.
+    """
+    encoding = next((name for name, marks in _BOMS.items() if content.startswith(marks)), "utf-8")
+    if encoding in ("utf-8", "utf-8-sig") and b"\0" in content:
+        raise ValueError("is not what its name says: it is not text")
+    try:
+        return content.decode(encoding), ()
+    except UnicodeDecodeError as error:
+        text = content.decode("utf-8", errors="replace")
+        is_utf8 = sum(char > "\x7f" for char in text) > 3 * text.count("\ufffd")
+        if encoding != "utf-8" or is_utf8:
+            raise ValueError(f"is damaged or cut off at byte {error.start}: {error.reason}") from error
+    legacy = _guess(content)
+    if legacy is None:
+        raise ValueError("is in no encoding that is known here: save it as UTF-8")
+    text = content.decode(legacy)
+    example = re.search(r"[^\s,;|\"]*[^\x00-\x7f][^\s,;|\"]*", text)
+    return text, (
+        f"the file is not in UTF-8 and was read as {legacy}, as in {example and example[0][:30]!r}; "
+        "if texts look wrong, save it as UTF-8",
+    )
+
+
+def _guess(content: bytes) -> str | None:
+    """The encoding under which all words look like words, or charset-normalizer's guess."""
+    from charset_normalizer import from_bytes  # of no use to almost all files
+
+    fitting = {}
+    for encoding in _WESTERN + _EAST_ASIAN:
+        with suppress(UnicodeDecodeError):
+            text = content.decode(encoding)
+            words = set(re.findall(r"[^\x00-\x7f](?:[^\s,;|\"]*[^\x00-\x7f])?", text))
+            if sum(map(_looks_like_words, words)) >= 0.9 * len(words):
+                # Cyrillic encodings take each other's small letters for capitals.
+                fitting[encoding] = sum(char.islower() for word in words for char in word if char > "\x7f")
+    if "cp1252" in fitting:
+        return "cp1252"
+    likeliest = max(fitting, key=fitting.__getitem__, default=None)
+    n_foreign = len(content) - len(content.decode("ascii", errors="ignore"))
+    if likeliest and (likeliest not in _EAST_ASIAN or n_foreign < 8):
+        return likeliest
+    best = from_bytes(content[: 2**18], cp_isolation=[*fitting]).best()
+    with suppress(UnicodeDecodeError):  # what follows may not fit
+        encoding = best.encoding if best else "ascii"
+        content.decode(encoding)
+        likeliest = encoding
+    return likeliest
+
+
+def _looks_like_words(text: str) -> bool:
+    """Whether a text from its first foreign character to its last one has letters of one script, in order."""
+    if not all(char.isalpha() or char in _SYMBOLS for char in text if char > "\x7f"):
+        return False
+    if re.search(
+        rf"[^\W\x00-\x7f][{_SYMBOLS}](?<![’–·µº])|(?<![’–·µº“‘„«°²³¿¡])[{_SYMBOLS}][^\W\x00-\x7fµ]", text
+    ):
+        return False
+    for part in re.findall(r"[^\W\d_]+", text):
+        scripts = {
+            unicodedata.name(char, "?").split()[0] for char in part if char.isalpha() and char not in "µº"
+        }
+        if len(scripts) > 1 and not scripts <= _EAST_ASIAN_SCRIPTS:
+            return False
+        if scripts == {"LATIN"} and re.search(r"[^\x00-\x7f]{3}", part):
+            return False
+        if part not in (part.lower(), part.upper(), part.capitalize()):
+            return False
+    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -42,6 +43,13 @@ def write_whole(path: Path, text: str) -> None:
     """Write a text so that whoever looks sees what was there before, or all of it; see `replacing`."""
     with replacing(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
+
+
+def clear(folder: Path, names: str) -> None:
+    """Remove what processes that were killed have left half written, of files whose names match a pattern."""
+    for unfinished in filter(Path.is_file, folder.glob(".unfinished-*")):
+        if re.fullmatch(rf"\.unfinished-\d+-({names})", unfinished.name):
+            unfinished.unlink()
 
 
 def ending_with(parent: int, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

@@ -19,8 +19,7 @@ from sklearn.base import RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
 
-from ..data.datasets import Dataset
-from ..data.splits import Split, split_dataset
+from ..data.datasets import Dataset, Split, split_dataset
 from ..practice.choosing import choose_rows
 from ..practice.errors import correct_for_choice
 from ..practice.folds import fit_with_seed

@@ -19,8 +19,7 @@ from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from ..data.datasets import Dataset, load_dataset
-from ..data.splits import Split, check_split_sizes, split_dataset
+from ..data.datasets import Dataset, Split, check_split_sizes, load_dataset, split_dataset
 from ..foundation.files import ending_with, write_whole
 from ..foundation.parameters import ParameterError, check_rules, did_you_mean
 from ..practice.folds import fit_with_seeds

@@ -144,20 +144,20 @@ TARGET = ("-p", "target")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([*TARGET, "a"], "t.csv must have a row to choose, but a has a value in all 4"),
+        ([*TARGET, "a"], "n must not exceed the number of rows without a label but with a value, 0, got 1"),
         (["-n", "3", *TARGET, "y"],
          "n must not exceed the number of rows without a label, 2, got 3"),
         (["-n", "0"], "n must be an integer of 1 or more, got 0"),
         ([*TARGET, "z"], "target must name a column of t.csv (a, b, y), got 'z'"),
         ([*TARGET, "b"], "target must name a column of numbers, but b of t.csv holds x"),
-        ([*TARGET, "y", "-p", "drop_columns", "y"], "target must name a column of t.csv (a, b), got 'y'"),
+        ([*TARGET, "y", "-p", "drop_columns", "y"], "drop_columns must not name the target, got y"),
         (["-p", "drop_columns", "z"], "drop_columns must name a column of t.csv (a, b, y), got 'z'"),
         (["-p", "drop_columns", "a,y"], "t.csv must have a column that can be used, and not be the same in "
          "all rows"),
         ([*TARGET, "a", *TARGET, "y"], "give target once, got a and y"),
         (["-p", "seed", "3"], "unknown parameter 'seed'; known are target, drop_columns, groups, "
          "column_types, missing_values"),
-        (["--targets", "other.csv"], "other.csv must have the columns of t.csv, but lacks b, y"),
+        (["--targets", "other.csv"], "other.csv lacks columns that are needed: b, y"),
         (["--targets", "no.csv"], "there is no file no.csv"),
         (["--output", "out.png"], "--output must end in .csv, got out.png"),
         (["--output", "other.csv"], "other.csv exists: move it, or name another file with --output"),

@@ -11,8 +11,17 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from notebook_runs import PATHS
 
 from dmls2r_lite.command.options import align
-from dmls2r_lite.command.pages import NO_CAPTION, format_results, link_pages, text_to_html, to_html
-from dmls2r_lite.command.rendering import markdown_to_html, markdown_to_text, table_to_html, to_mathml
+from dmls2r_lite.command.pages import (
+    NO_CAPTION,
+    format_results,
+    link_pages,
+    markdown_to_html,
+    markdown_to_text,
+    table_to_html,
+    text_to_html,
+    to_html,
+    to_mathml,
+)
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 READ = [*PATHS, *sorted(NOTEBOOKS.glob("exercises/[0-9]*.ipynb")), NOTEBOOKS / "GLOSSARY.md"]

@@ -4,10 +4,10 @@ import pytest
 from browsers import SEEN, follow_links, open_browser, violations
 from bs4 import BeautifulSoup
 from fake_notebooks import run, without_kernels
+from nbformat.v4 import new_markdown_cell, new_notebook
 from notebook_runs import PATHS
 
-from dmls2r_lite.command.tables import tables_to_html
-from dmls2r_lite.study.benchmark import shipped_trials
+from dmls2r_lite.command.pages import to_html
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -49,7 +49,6 @@ def course(tmp_path_factory):
         without_kernels(patch)
         result = run(PATHS[0].parent, "boston", output=output)
     assert result.exit_code == 0, result.output
-    (output / "tables.html").write_text(tables_to_html(shipped_trials()))
     return output
 
 
@@ -82,7 +81,9 @@ def test_looks(course, look):
     page = look(course / "boston" / "01_pairwise_modeling.html")
     with_formula = "[...document.querySelectorAll('li:has(math)')].map(li => getComputedStyle(li).overflowX)"
     assert set(page.evaluate(with_formula)) == {"visible"}  # else it loses its number
-    numbers, texts = (look(course / f"{name}.html") for name in ("tables", "boston/05_your_own_data"))
+    cell = new_markdown_cell("# Numbers\n\n| | a |\n| --- | --- |\n| x | 1.5 |\n| y | 2 |")
+    (course / "boston" / "numbers.html").write_text(to_html(new_notebook(cells=[cell]), "numbers"))
+    numbers, texts = (look(course / "boston" / f"{name}.html") for name in ("numbers", "05_your_own_data"))
     aligned = "[...document.querySelectorAll('table')[0].querySelectorAll('tr > :nth-child(2)')]"
     aligned += ".map(cell => getComputedStyle(cell).textAlign)"
     assert set(numbers.evaluate(aligned)) == {"right"}  # with their heading

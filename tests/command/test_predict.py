@@ -128,13 +128,13 @@ def test_gaps_new_categories_and_empty_rows(save, table):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"hour": None, "code": None}, "new.csv must have the columns of the training, but lacks code, hour"),
-        ({"size": "large"}, "column 'size' must hold numbers, as in the training, got 'large' (row 1)"),
-        ({"day": 1.5}, "column 'day' must hold dates, as in the training, got '1.5' (row 1)"),
-        ({"hour": "2024-01-01"}, "column 'hour' must hold times, as in the training, got '2024-01-01'"),
+        ({"hour": None, "code": None}, "new.csv lacks columns that are needed: code, hour"),
+        ({"size": "large"}, "column 'size' must hold numbers, got 'large' (row 1)"),
+        ({"day": 1.5}, "column 'day' must hold dates, got '1.5' (row 1)"),
+        ({"hour": "2024-01-01"}, "column 'hour' must hold times, got '2024-01-01'"),
         ({"low": 1}, "new.csv has a column named low already: rename it"),
-        (dict.fromkeys(FEATURES, np.nan), "no row has a value in any column"),
-        ({}, "new.csv must hold a row below the line of names, got none"),
+        (dict.fromkeys(FEATURES, np.nan), "must hold 1 rows or more with values"),
+        ({}, "new.csv must hold 1 rows or more with values below the line of names, got 0"),
     ],
 )
 def test_other_tables_are_refused(save, table, change, message):

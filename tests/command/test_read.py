@@ -47,7 +47,7 @@ CODED = "a,lab2,lab1 1,10,11 2,21,20 3,29,-999 4,41,40 5,52,50 6,, 7,, 8,, 9,,"
           "\n- -999 is far from all other values of lab1 (1 time); a row with it in lab1 counts"]),
         (CODED, {"target": "lab1", "missing_values": "-999"}, ["lab1 is known in 4"]),
         ("a,b,y 1,2, 2,4, 3,5, 4,9, 5,7,", {"target": "y"},
-         ["y is known in fewer than 2 rows: dmls2r choose says which to label"]),
+         ["y is known in 0: dmls2r choose says which to label"]),
         ("gen,y 101,3 102,4 101,5 103,", {"column_types": "gen=category"}, ["gen     category"]),
         ("a,y 1,3 n.d.,4 3,5 4,6", {"missing_values": "n.d."}, ["n.d. for missing"]),
     ],

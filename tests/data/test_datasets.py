@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from dmls2r_lite.data import Dataset, load_dataset, split_dataset, uci
-from dmls2r_lite.data.catalog import DATASETS
+from dmls2r_lite.data import Dataset, load_dataset, split_dataset
+from dmls2r_lite.data.catalog import DATASETS, FROM_UCI
 from dmls2r_lite.foundation.checks import make_scaler
 
-BUNDLED = [name for name in DATASETS if name not in uci.FILES]
+BUNDLED = [name for name in DATASETS if name not in FROM_UCI]
 PARTS = ("labeled", "unlabeled", "test")
 
 
@@ -69,7 +69,7 @@ class TestDatasets:
 
     @pytest.mark.parametrize("name", DATASETS)
     def test_what_is_known_unread_is_true(self, name, request):
-        if name in uci.FILES:
+        if name in FROM_UCI:
             request.getfixturevalue("uci_folder")
         data, known = load_dataset(name), DATASETS[name]
         assert data.features.shape == (known.n_rows, known.n_features)
@@ -98,7 +98,11 @@ class TestDatasets:
             ("toy", {"drop_columns": "x1, x2"}, "must leave at least one column, got all of them"),
             ("boston", {"drop_columns": ["MEDV"]}, "got 'MEDV'"),  # the target is not a feature
             ("toy", {"missing": "keep"}, "missing must be one of 'drop', 'as_published', got 'keep'"),
-            ("toy", {"column_types": "x1=text"}, "column_types must be left out for toy, which is no file"),
+            (
+                "toy",
+                {"column_types": "x1=text"},
+                "column_types and missing_values are for files: leave them out for toy",
+            ),
         ],
     )
     def test_errors(self, name, options, message):
@@ -253,7 +257,7 @@ class TestFiles:
         rows = "the number of rows of flats.v2"
         with pytest.raises(ValueError, match=f"n_labeled must be below 24, {rows} with a target"):
             split_dataset(data, 24, 5, seed=0)
-        with pytest.raises(ValueError, match=f"must not exceed 16, {rows} without a target, got 17"):
+        with pytest.raises(ValueError, match=f"must not exceed {rows} without a target, 16, got 17"):
             split_dataset(data, 10, 17, seed=0)
         known = data.with_known_targets()
         assert len(known.target) == len(known.features) == 24
@@ -267,9 +271,17 @@ class TestFiles:
             ("1,2 3,4 5,6", {}, "must name a column of t.csv (a, b), got nothing"),
             ("1,2 3,4 5,6", {"target": "B"}, "must name a column of t.csv (a, b), got 'B'; did you mean b"),
             ("1,x 3,y 5,z", {"target": "b"}, "must name a column of numbers, but b of t.csv holds x"),
-            ("1, 3,4 5,", {"target": "b"}, "must have a value in 5 rows or more, but b has 1; dmls2r"),
-            ("1, 3, 5,", {"target": "b"}, "must have a value in 5 rows or more, but b has 0; dmls2r"),
-            ("1,4 3,4 5,", {"target": "b"}, "different values, but b is 4 in all 2 rows that have one"),
+            (
+                "1, 3,4 5,",
+                {"target": "b"},
+                "have different values, in 5 rows or more, but b has 1, in 1; dmls2r",
+            ),
+            (
+                "1, 3, 5,",
+                {"target": "b"},
+                "have different values, in 5 rows or more, but b has 0, in 0; dmls2r",
+            ),
+            ("1,4 3,4 5,", {"target": "b"}, "different values, in 5 rows or more, but b has 1, in 2; dmls2r"),
             ("1,1 1,4 1,6", {"target": "b"}, "must have a column that can be used besides the target"),
             ("1,2 3,4 5,6", {"target": "b", "drop_columns": ["a"]}, "must have a column that can be used"),
             ("1,2 3,4 5,6", {"target": "b", "drop_columns": ["b"]}, "must not name the target, got b"),

@@ -200,7 +200,7 @@ class TestGroups:
         (notice,) = load(f"patient,f,y {rows}").notices
         assert notice.topic == "groups"
         assert "patient: labeled rows share values, none of which an unlabeled row has." in notice.text
-        assert notice.text.endswith("-p groups patient")
+        assert notice.text.endswith("-p groups COLUMN")
 
     def test_numbers_and_dates(self):
         target = [*np.random.default_rng(0).normal(size=40), *[np.nan] * 20]

@@ -15,7 +15,8 @@ from random_tables import make_table, misread
 
 from dmls2r_lite.data.datasets import load_dataset
 from dmls2r_lite.data.preparing import describe_columns, make_preprocessor
-from dmls2r_lite.data.reading import expand_columns, read, read_source, table_name
+from dmls2r_lite.data.reading import expand_columns, read, read_source
+from dmls2r_lite.data.unpacking import table_name
 
 ROWS = "1,2,3\n4,5,6\n7,8,9\n"
 NUMBERS = [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
@@ -59,7 +60,7 @@ class TestDialects:
 
     def test_a_single_row_where_it_is_enough(self, write):
         assert read(write("a,b\n1,x\n"), min_rows=1).table.to_dict("records") == [{"a": 1.0, "b": "x"}]
-        with pytest.raises(ValueError, match="must hold 2 rows or more"):
+        with pytest.raises(ValueError, match="must hold 2 rows or more with values"):
             read(write("a,b\n1,x\n"), min_rows=2)
 
 
@@ -199,9 +200,8 @@ class TestFiles:
 
     def test_too_large(self, write, monkeypatch):
         monkeypatch.setattr("dmls2r_lite.data.unpacking.MAX_BYTES", 1000)
-        for name, content in {"t.xlsx": zipped(sheet=self.CSV), "t.csv": self.CSV}.items():
-            with pytest.raises(ValueError, match="holds more than 1 GiB, which is too much"):
-                read(write(content, name))
+        with pytest.raises(ValueError, match="holds more than 1 GiB, which is too much"):
+            read(write(self.CSV))
 
     @pytest.mark.skipif(os.name == "nt", reason="has no such files")
     def test_special_files(self, tmp_path, write, monkeypatch):
@@ -270,8 +270,8 @@ class TestFiles:
         ("name", "content", "message"),
         [
             ("t.csv", "", "cannot be read as a table: it is empty"),
-            ("t.csv", "a,b\n", "must hold 3 rows or more below the line of names, got 0"),
-            ("t.csv", "a,b\n1,2\n", "must hold 3 rows or more below the line of names, got 1"),
+            ("t.csv", "a,b\n", "must hold 3 rows or more with values below the line of names, got 0"),
+            ("t.csv", "a,b\n1,2\n", "must hold 3 rows or more with values below the line of names, got 1"),
             ("t.csv", "1,2\n3,4\n5,6\n", "must have the names of its columns in the first line, got 1, 2"),
             ("t.csv", "Lab,Lab,y\na,b,y\n" + ROWS, "more than one column named Lab: rename them, and leave"),
             ("t.csv", "a,b\n1,2\n3,4,5\n6,7\n", "2 names in the first line, but 3 values in row 2"),
@@ -285,7 +285,7 @@ class TestFiles:
             ("t.csv", gzip.compress(b"a,b\n", mtime=0), "not what its name says: it is not text"),
             ("t.parquet", ROWS, "is not a Parquet file, or damaged"),
             ("t.parquet", b"PAR1 and nothing else", "is not a Parquet file, or damaged"),
-            ("t.xlsx", b"PK\3\4rest", "is damaged, cut off or not what its name says"),
+            ("t.xlsx", b"PK\3\4rest", "is not an Excel file, or damaged"),
             ("t.ods", b"PK\3\4rest", "must end in .csv.*; save another kind of spreadsheet as CSV"),
             ("t", ROWS, "must end in .csv"),
             ("t.zip", zipped(**{"a.csv": "x", "b.csv": "x"}), "must hold one table, got a.csv, b.csv"),

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dmls2r_lite.data.datasets import load_dataset
-from dmls2r_lite.data.numerals import look_like_codes
+from dmls2r_lite.data.forms import look_like_codes
 from dmls2r_lite.data.reading import read
 
 
@@ -160,7 +160,8 @@ class TestWords:
         assert read_column(*values.split(","))[:2] == (values.split(","), "text")
 
     def test_guesses_are_told(self, read_column):
-        assert read_column("1", "x", "y", "z", "1")[2:] == ("texts; 1 of 4 look like numbers", True)
+        rule = "texts; 1 of 4 look like numbers (assumed: names)"
+        assert read_column("1", "x", "y", "z", "1")[2:] == (rule, True)
         codes, _, rule, guessed = read_column("AT", "NA", "DE", "NA")
         assert codes == ["AT", "NA", "DE", "NA"]
         assert guessed
@@ -194,6 +195,10 @@ class TestDates:
     def test_dates(self, read_column, values, expected):
         found, kind, _, guessed = read_column(*values)
         assert (found, kind, guessed) == ([*map(pd.Timestamp, expected)], "date", False)
+
+    def test_years_can_be_dates(self, read_column):
+        found, kind, _, guessed = read_column("2019", "1034", column_types="a=day first")
+        assert ([date.year for date in found], kind, guessed) == ([2019, 1034], "date", False)
 
     def test_first_of_the_month_in_american(self, write):
         reading = read(write("month,y\n" + "".join(f"{month:02}/01/2020,{month}\n" for month in range(1, 7))))
@@ -303,9 +308,9 @@ class TestKinds:
             ("a", "got a="),
             ("bb=text", "column_types must name a column of t.csv (a, b), got 'bb'; did you mean b?"),
             ({"c": "text"}, "column_types must name a column of t.csv (a, b), got 'c'"),
-            ("b=number", "column 'b' must hold numbers, as column_types says, got 'x' (row 1)"),
-            ("b=date", "column 'b' must hold dates, as column_types says, got 'x' (row 1)"),
-            ("a=time", "column 'a' must hold times, as column_types says, got '1' (row 1)"),
+            ("b=number", "column 'b' must hold numbers, got 'x' (row 1)"),
+            ("b=date", "column 'b' must hold dates, got 'x' (row 1)"),
+            ("a=time", "column 'a' must hold times, got '1' (row 1)"),
         ],
     )
     def test_wrong_kinds(self, write, kinds, message):

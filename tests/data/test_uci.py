@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from dmls2r_lite.command import cli
-from dmls2r_lite.data import load_dataset, split_dataset, uci
+from dmls2r_lite.data import catalog, load_dataset, split_dataset
 
 AIR = "air+quality.zip"
 
@@ -24,8 +24,8 @@ AIR = "air+quality.zip"
 def empty_cache(monkeypatch, tmp_path):
     """No test sees the user's cache, nor the network."""
     cache = tmp_path / "cache"
-    monkeypatch.setattr(uci, "cache_folder", lambda: cache)
-    monkeypatch.setattr(uci, "BASE_URL", "http://127.0.0.1:9/")  # nobody listens there
+    monkeypatch.setattr(catalog, "cache_folder", lambda: cache)
+    monkeypatch.setattr(catalog, "BASE_URL", "http://127.0.0.1:9/")  # nobody listens there
     monkeypatch.setattr("pooch.core.time.sleep", lambda seconds: None)  # between retries
     return cache
 
@@ -53,14 +53,14 @@ def genuine(monkeypatch):
     """The bytes of a zip file that is taken for that of Air Quality."""
     content = made_up_air_quality()
     lines = content.replace(b"\r\n", b"\n").removesuffix(b"\n")
-    file = replace(uci.FILES["air_quality"], sha256=hashlib.sha256(lines).hexdigest())
-    monkeypatch.setitem(uci.FILES, "air_quality", file)
+    known = replace(catalog.DATASETS["air_quality"], sha256=hashlib.sha256(lines).hexdigest())
+    monkeypatch.setitem(catalog.DATASETS, "air_quality", known)
     monkeypatch.delenv("DMLS2R_DATA", raising=False)
     return zipped(content)
 
 
-def test_superconductivity(uci_folder, tmp_path):
-    data = load_dataset("superconductivity", data_dir=uci_folder)
+def test_superconductivity(uci_folder, tmp_path, monkeypatch):
+    data = load_dataset("superconductivity")
     y = data.target
     assert (y.min(), y.median(), y.max()) == (0.00021, 20, 185)
     assert (round(y.mean(), 4), round(y.std(), 4)) == (34.4212, 34.2544)
@@ -70,13 +70,14 @@ def test_superconductivity(uci_folder, tmp_path):
     assert split.X_test.shape == (20243, 81)
     assert (split.X_train.min().min(), split.X_train.max().max()) == pytest.approx((0, 1))
     shutil.unpack_archive(uci_folder / "superconductivty+data.zip", tmp_path)
-    unpacked = load_dataset("superconductivity", data_dir=tmp_path)
+    monkeypatch.setenv("DMLS2R_DATA", str(tmp_path))
+    unpacked = load_dataset("superconductivity")
     pd.testing.assert_frame_equal(unpacked.features, data.features)
 
 
 class TestAirQuality:
     def test_facts(self, uci_folder):
-        whole = load_dataset("air_quality", data_dir=uci_folder)
+        whole = load_dataset("air_quality")
         assert whole.features.shape == (9357, 14)
         data = whole.with_known_targets()
         y = data.target
@@ -90,68 +91,66 @@ class TestAirQuality:
         assert (hours.min(), hours.max() - hours.min()) == (18, 390 * 24 + 14 - 18)  # 2005-04-04 14:00
 
     def test_as_published(self, uci_folder):
-        data = load_dataset("air_quality", missing="as_published", data_dir=uci_folder)
+        data = load_dataset("air_quality", missing="as_published")
         table = data.features.assign(**{"C6H6(GT)": data.target})
         n_missing = (table == -200).sum()
         some = {"CO(GT)": 1683, "NMHC(GT)": 8443, "NOx(GT)": 1639, "NO2(GT)": 1642, "Date": 0, "Time": 0}
         assert n_missing[list(some)].to_dict() == some
         assert (n_missing.drop(list(some)) == 366).all()
         assert (table.loc[table["T"] == -200, n_missing.index.drop(list(some))] == -200).all(axis=None)
-        dropped = load_dataset("air_quality", data_dir=uci_folder)
+        dropped = load_dataset("air_quality")
         median_mae = [(y - y.median()).abs().mean() for y in (data.target, dropped.target)]
         assert np.round(median_mae, 2).tolist() == [13.51, 5.59]  # what the sentinel does
 
     def test_another_target(self, uci_folder):
-        data = load_dataset("air_quality", target="CO(GT)", data_dir=uci_folder).with_known_targets()
+        data = load_dataset("air_quality", target="CO(GT)").with_known_targets()
         assert data.features.shape == (9357 - 1683, 14)
         assert (data.target_label, "C6H6(GT)" in data.features) == ("CO(GT) [mg/m³]", True)
         with pytest.raises(ValueError, match=r"target must name a column of air_quality \(Date, .*got 'CO'"):
-            load_dataset("air_quality", target="CO", data_dir=uci_folder)
+            load_dataset("air_quality", target="CO")
 
-    def test_a_copy_with_other_line_ends_is_recognised(self, uci_folder, tmp_path):
+    def test_a_copy_with_other_line_ends_is_recognised(self, uci_folder, tmp_path, monkeypatch):
         with zipfile.ZipFile(uci_folder / AIR) as archive:
             content = archive.read("AirQualityUCI.csv")
         copy = tmp_path / "AirQualityUCI.csv"
         copy.write_bytes(content.replace(b"\r\n", b"\n"))
-        load_dataset("air_quality", data_dir=tmp_path)
+        monkeypatch.setenv("DMLS2R_DATA", str(tmp_path))
+        load_dataset("air_quality")
         copy.write_bytes(content.replace(b";11,9;", b";91,9;"))
         with pytest.raises(ValueError, match="does not hold the dataset air_quality as UCI publishes it"):
-            load_dataset("air_quality", data_dir=tmp_path)
+            load_dataset("air_quality")
 
 
 class TestWhereFilesAre:
     def test_order(self, genuine, tmp_path, monkeypatch):
-        folders = [tmp_path / name for name in ("given", "variable", "cache")]
-        for folder in reversed(folders):
+        given, cache = tmp_path / "given", tmp_path / "cache"
+        for folder in (cache, given):
             folder.mkdir()
             (folder / AIR).write_bytes(genuine)
-            if folder.name == "variable":
-                monkeypatch.setenv("DMLS2R_DATA", str(folder))
-            data_dir = folder if folder.name == "given" else None
-            assert uci.find("air_quality", data_dir) == folder / AIR
-        (folders[0] / AIR).unlink()
-        assert uci.find("air_quality", folders[0]) == folders[1] / AIR
+            if folder == given:
+                monkeypatch.setenv("DMLS2R_DATA", str(given))
+            assert catalog.find("air_quality") == folder / AIR
+        (given / AIR).unlink()
+        assert catalog.find("air_quality") == cache / AIR
         assert load_dataset("air_quality").features.shape == (50, 14)
-        (folders[0] / "AirQualityUCI.csv").write_bytes(made_up_air_quality())
-        data = load_dataset("air_quality", data_dir=folders[0])
-        assert data.target.dropna().tolist()[:3] == [1.5, 2.5, 3.5]
-        assert load_dataset("air_quality", missing="as_published", data_dir=folders[0]).target.notna().all()
+        (given / "AirQualityUCI.csv").write_bytes(made_up_air_quality())
+        assert load_dataset("air_quality").target.dropna().tolist()[:3] == [1.5, 2.5, 3.5]
+        assert load_dataset("air_quality", missing="as_published").target.notna().all()
 
     def test_a_wrong_folder_is_an_error(self, tmp_path, monkeypatch):
-        with pytest.raises(NotADirectoryError, match=r"data_dir must name a folder, got .*nowhere"):
-            load_dataset("air_quality", data_dir=tmp_path / "nowhere")
         monkeypatch.setenv("DMLS2R_DATA", str(tmp_path / "nowhere"))
         with pytest.raises(NotADirectoryError, match=r"DMLS2R_DATA must name a folder, got .*nowhere"):
             load_dataset("air_quality")
 
-    def test_damaged_files_are_named(self, genuine, tmp_path):
+    def test_damaged_files_are_named(self, genuine, tmp_path, monkeypatch):
         path = tmp_path / AIR
+        monkeypatch.setenv("DMLS2R_DATA", str(tmp_path))
         damaged, other = "is damaged or holds no AirQualityUCI.csv", "does not hold the dataset air_quality"
         cases = {b"no zip": damaged, genuine[:-50]: damaged, zipped("", "x.csv"): damaged, zipped("x"): other}
         for content, message in cases.items():
             path.write_bytes(content)
             with pytest.raises(ValueError, match=re.escape(f"{path} {message}")):
-                load_dataset("air_quality", data_dir=tmp_path)
+                load_dataset("air_quality")
 
     def test_offline(self, genuine, empty_cache, tmp_path):
         how = r"get http://127.0.0.1:9/360/air\+quality.zip with a browser, .* variable DMLS2R_DATA"
@@ -164,7 +163,7 @@ class TestWhereFilesAre:
             assert result.output.count("Error:") == 1
             assert "cannot download the dataset air_quality: get " in result.output
         assert not (tmp_path / "runs").exists()
-        assert [path.name for path in empty_cache.iterdir()] in ([".lock"], [])
+        assert [*empty_cache.iterdir()] == []
 
     def test_datasets_command(self, genuine, tmp_path, monkeypatch):
         table = CliRunner().invoke(cli.main, ["datasets"]).output
@@ -178,7 +177,10 @@ class TestWhereFilesAre:
         fetched = CliRunner().invoke(cli.main, ["datasets", "fetch", "air_quality"])
         assert fetched.output == f"air_quality is in {tmp_path / AIR}\n"
 
-        for name, message in {"boston": "boston needs no file; from UCI", "iris": "unknown dataset"}.items():
+        for name, message in {
+            "boston": "'boston'; known are supercond",
+            "iris": "unknown dataset from UCI",
+        }.items():
             result = CliRunner().invoke(cli.main, ["datasets", "fetch", name])
             assert result.exit_code == 1
             assert message in result.output
@@ -204,16 +206,14 @@ class TestDownload:
 
         with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
-            monkeypatch.setattr(uci, "BASE_URL", f"http://127.0.0.1:{server.server_port}/")
+            monkeypatch.setattr(catalog, "BASE_URL", f"http://127.0.0.1:{server.server_port}/")
             yield lambda answer: answers.append(answer) or requests
             server.shutdown()
 
     def kept(self, cache):
-        return sorted(path.name for path in cache.iterdir() if path.name != ".lock")
+        return sorted(path.name for path in cache.iterdir())
 
     def test_arrives_once(self, serve, genuine, empty_cache):
-        (empty_cache / ".unfinished").mkdir(parents=True)
-        (empty_cache / ".unfinished" / AIR).write_bytes(genuine[:50])  # of a download that was killed
         requests = serve(lambda number: (genuine, None))
         for _ in range(2):
             assert load_dataset("air_quality").target.notna().sum() == 45

@@ -10,8 +10,7 @@ import torch
 from naive import make_network
 from torch.testing import assert_close
 
-from dmls2r_lite.data.datasets import load_dataset
-from dmls2r_lite.data.splits import split_dataset
+from dmls2r_lite.data.datasets import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.rivals.newer import (
     BarycentreStep,

@@ -5,7 +5,6 @@ import re
 
 import pandas as pd
 import pytest
-from bs4 import BeautifulSoup
 from click.testing import CliRunner
 
 from dmls2r_lite.command import cli
@@ -226,17 +225,6 @@ class TestCommand:
         cleaned = result.output.split("Table 4")[2]
         assert "paper  " not in cleaned
         assert " ".join(result.output.split()).endswith(BEATS)
-
-    def test_html(self):
-        result = CliRunner().invoke(cli.main, ["tables", "--html"])
-        page = BeautifulSoup(result.output, "html.parser")
-        assert len(page.find_all("table")) == len(page.find_all("h2")) == 7
-        assert len(page.find_all("h1")) == 1
-        headings = [heading.text for heading in page.find_all("h2")]
-        units = [found[1] for heading in headings if (found := re.search(r"\[(.+)\]", heading))]
-        assert units == ["K", "K", "1000 USD", "µg/m³", "µg/m³"]
-        assert "DML-S2R" in page.find_all("table")[0].text
-        assert BEATS in page.text
 
     def test_folder_of_a_short_run(self, tmp_path):
         output = str(tmp_path / "results")
