@@ -14,13 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from sklearn.base import RegressorMixin
 
-<<<<<<< HEAD
-from ..data.datasets import Dataset
-from ..data.splits import Split
-from .benchmark import HALF
-=======
 from ..data.datasets import Dataset, Split
->>>>>>> h-dc
+from .benchmark import HALF
 from .trials import Rows, Sets, Study, as_split, run_seeds
 
 if TYPE_CHECKING:

@@ -15,12 +15,7 @@ from IPython.display import Markdown, display
 from ..data.catalog import DATASETS
 from ..data.datasets import MIN_LABELS, Dataset, check_column, check_split_sizes, load_dataset
 from ..data.noticing import shorten
-<<<<<<< HEAD
-from ..data.splits import check_split_sizes
 from ..foundation.parameters import RULES, check_not_above, check_rules, demand
-=======
-from ..foundation.parameters import RULES, check_not_above, check_rules
->>>>>>> h-dc
 
 RESULTS_MIME = "application/vnd.dmls2r.results+json"
 TO_LOAD = ("target", "drop_columns", "column_types", "missing_values", "missing")  # for `load_dataset`
