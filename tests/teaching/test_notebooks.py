@@ -4,7 +4,7 @@ That each cell runs as it is, is tested by nbval: `make test` calls both. `test_
 other parameters than their own. Headings of all texts are looked at in `test_project.py`.
 """
 
-import ast
+import inspect
 import json
 import re
 
@@ -14,7 +14,8 @@ from notebook_runs import PATHS, outputs_of
 from papermill import inspect_notebook
 
 from dmls2r_lite.command.pages import caption_of, collect_results
-from dmls2r_lite.teaching.notebook import check_parameters, check_values
+from dmls2r_lite.foundation.parameters import RULES
+from dmls2r_lite.teaching.notebook import TO_LOAD, check_parameters, check_values
 
 MAX_MEGABYTES = 1.5
 MAX_MEGABYTES_OF_ALL = 8
@@ -71,15 +72,16 @@ def test_first_code_cell_holds_parameters(path, nb, code, parameters):
 def test_second_code_cell_checks_all_parameters(code, parameters):
     source = code[1].source
     assert 'if "google.colab" in sys.modules:\n    %pip install --quiet dmls2r-lite' in source
-    checks = check_parameters if "dataset" in parameters else check_values
-    calls = [
-        node for node in ast.walk(ast.parse(source.replace("%pip", "pass  # "))) if isinstance(node, ast.Call)
-    ]
-    (call,) = (node for node in calls if getattr(node.func, "id", "") == checks.__name__)
-    passed = {keyword.arg: getattr(keyword.value, "id", None) for keyword in call.keywords}
-    assert {name: name for name in parameters}.items() <= passed.items()
-    if parameters.get("dataset", "no choice"):  # else the notebook writes a table of its own
-        checks(**parameters)
+    if "dataset" in parameters:
+        assert "begin(globals()" in source  # which takes those that it knows
+        known = {*inspect.signature(check_parameters).parameters, *TO_LOAD, *RULES, "groups"}
+        assert parameters.keys() <= known
+        if parameters["dataset"]:  # else the notebook has a table of its own
+            check_parameters(**parameters)
+    else:
+        listed = ", ".join(f"{name}={name}" for name in parameters)
+        assert f"check_values({listed})" in source
+        check_values(**parameters)
 
 
 def test_last_code_cell_records_results(path, nb, code):
