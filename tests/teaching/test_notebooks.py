@@ -4,6 +4,7 @@ That each cell runs as it is, is tested by nbval: `make test` calls both. `test_
 other parameters than their own. Headings of all texts are looked at in `test_project.py`.
 """
 
+import ast
 import inspect
 import json
 import re
