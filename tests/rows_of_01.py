@@ -1,0 +1,19 @@
+"""Blocks of notebook 01: what pairs change in the trials that come with the package."""
+
+import pandas as pd
+from readme_rows import _shown
+
+from dmls2r_lite.study.benchmark import shipped_trials
+
+
+def _compared(trials: pd.DataFrame, method: str, reference: str) -> str:
+    return f"{method} against {reference}: {_shown(trials, method, reference)}."
+
+
+def blocks() -> dict[str, str]:
+    """Each by its name."""
+    trials = shipped_trials()
+    return {
+        "pairs or labels": f"- {_compared(trials, 'step 1', 'MLP')}",
+        "pairs of trees": f"- {_compared(trials, 'extra trees on pairs', 'extra trees')}",
+    }
