@@ -38,8 +38,8 @@ def readings() -> str:
         [
             f"- **Rule 1** leaves {len(by_rule_1)} of {len(error)} readings: 30 epochs of each step are out "
             f"({change['30 epochs of each step']:+.1f} % against the default's error).",
-            f"- **Rule 2** leaves {len(by_rule_2)}: {', '.join(by_rule_2.index)}. The literal reading "
-            f"({change['literal']:+.1f} %) is out: its step 2 moves predictions by "
+            f"- **Rule 2** leaves {len(by_rule_2)}. The literal reading ({change['literal']:+.1f} %) is out: "
+            "its step 2 moves predictions by "
             f"{acts.loc['literal', 'min']:.1f} to {acts.loc['literal', 'max']:.1f} % of step 1's error. That "
             "is why the default scales the target.",
             f"- **Rule 3**: the lowest error has “{equal[0]}” ({change[equal[0]]:+.1f} %), and equal to it "
