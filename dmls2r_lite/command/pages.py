@@ -83,7 +83,7 @@ def recommend(folder: Path, results: dict[str, Any]) -> list[str]:
         results["finding"],
         *align(rows),
         *([f"{beyond} estimates lie beyond the range of the labels; {clip}"] if beyond else []),
-        "-> is what we recommend: it needs no choice of a model",
+        "-> is what we recommend",
         f"Estimates of {results['method']}: {folder / 'predictions.csv'}",
         f"The model: dmls2r predict {shlex.quote(str(folder / 'model.dmls2r'))} NEW_ROWS.csv",
         f"Label these next: {folder / 'label_next.csv'}",
