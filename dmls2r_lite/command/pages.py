@@ -94,7 +94,7 @@ def recommend(folder: Path, results: dict[str, Any]) -> list[str]:
         results["finding"],
         *align(rows),
         *([f"Estimates beyond the range of the labels: {beyond}; to clip: -p clip true"] if beyond else []),
-        "-> is what we recommend: it needs no choice of a model",
+        "-> is what we recommend",
         f"Estimates of {results['method']}: {folder / 'predictions.csv'}",
         f"The model: dmls2r predict {shlex.quote(str(folder / 'model.dmls2r'))} NEW_ROWS.csv",
         f"Label these next: {folder / 'label_next.csv'}",

@@ -128,8 +128,8 @@ _BY_RULE: list[tuple[Rule, str]] = [
     (choice("train", "all", "none"), "scale_on"),
     (choice("drop", "as_published"), "missing"),
     (
-        choice("average", "DML-S2R", "step 1", "extra trees", "extra trees on pairs", "Gaussian process",
-               "ridge", "3-NN", "median"),
+        choice("recommended", "average", "DML-S2R", "step 1", "extra trees", "extra trees on pairs",
+               "Gaussian process", "ridge", "3-NN", "median"),
         "method",
     ),
     (choice("after_relu", "before_relu"), "metric_space"),
