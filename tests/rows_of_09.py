@@ -1,0 +1,118 @@
+"""The numbers of notebook 09 that come from the shipped trials."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+from dmls2r_lite.study.comparing import HELPED, HURT, give_verdict
+from dmls2r_lite.study.few_labels import CHOSEN, RANDOM, shipped_few_labels
+from dmls2r_lite.study.trials import AS_PUBLISHED
+
+SIX = ("DML-S2R", "extra trees", "extra trees on pairs", "Gaussian process", "ridge", "average")
+
+
+@cache
+def trials_of_six() -> pd.DataFrame:
+    """Trials of the six learners, where the datasets are those with chosen rows."""
+    trials = shipped_few_labels()
+    return trials[trials["method"].isin(SIX) & (trials["dataset"] != AS_PUBLISHED)]
+
+
+@cache
+def cells_of(way: str, reference: str) -> pd.DataFrame:
+    """Of each dataset, learner and N the verdict and the mean log ratio of errors; judged together."""
+    trials = trials_of_six()
+    trials = trials[trials["choice"].isin([way, reference])]
+    cell = ["dataset", "method", "n_labeled"]
+    wide = trials.pivot(index=[*cell, "seed"], columns="choice", values="mae")
+    change = np.log(wide[way] / wide[reference]).dropna().groupby(cell).mean()
+    names = trials["dataset"] + "; " + trials["method"]
+    verdicts = give_verdict(trials.assign(dataset=names, method=trials["choice"]), way, reference)["verdict"]
+    found = [verdicts[f"{dataset}; {method}", n] for dataset, method, n in change.index]
+    return pd.DataFrame({"change": change, "verdict": found})
+
+
+def percent(logs: pd.Series) -> str:
+    """The geometric mean of ratios, as a change."""
+    return f"{100 * np.expm1(logs.mean()):+.1f} %"
+
+
+def shown(cells: pd.DataFrame) -> str:
+    """The mean change, and in how many cells a lower and a higher error is shown."""
+    counts = cells["verdict"].value_counts()
+    lower, higher = counts.get(HELPED, 0), counts.get(HURT, 0)
+    return f"{percent(cells['change'])}, shown lower in {lower} and higher in {higher} of {len(cells)}"
+
+
+def worth() -> str:
+    """How many random labels have the error of so many chosen ones."""
+    trials = trials_of_six()
+    mae = np.log(trials.groupby(["choice", "n_labeled", "method", "dataset"])["mae"].mean())
+    mean = mae.groupby(["choice", "n_labeled"]).mean()
+    sizes, of_random = np.log(mean[RANDOM].index), mean[RANDOM].to_numpy()
+    parts = []
+    for n, error in mean[CHOSEN].items():
+        place = min(max(np.sum(of_random > error) - 1, 0), len(sizes) - 2)
+        slope = (of_random[place + 1] - of_random[place]) / (sizes[place + 1] - sizes[place])
+        as_many = np.exp(sizes[place] + (error - of_random[place]) / slope)
+        parts.append(f"{n} chosen labels are worth {as_many:.0f} random ones ({1 - n / as_many:.0%} saved)")
+    return f"{', '.join(parts)}."
+
+
+def where_it_pays() -> str:
+    """The change by dataset and over all, and the worst cell."""
+    cells = cells_of(CHOSEN, RANDOM)
+    parts = [
+        f"- {name}: {percent(part['change'])}, shown in {(part['verdict'] == HELPED).sum()}, higher on "
+        f"average in {(part['change'] > 0).sum()} of {len(part)}"
+        for name, part in cells.groupby("dataset")
+    ]
+    dataset, learner, n = cells["change"].idxmax()
+    both = pd.concat({way: cells_of(way, RANDOM)["change"] for way in (CHOSEN, "k-means")}, axis=1).dropna()
+    return "\n".join(
+        [
+            f"Change of the error by choosing, in {len(cells)} cells: {shown(cells)}.",
+            "",
+            *parts,
+            "",
+            f"The worst is {dataset} with {learner} and N = {n}, "
+            f"{100 * np.expm1(cells['change'].max()):+.0f} %. $k$-means: {percent(both['k-means'])} in "
+            f"{len(both)} cells, where the rule has {percent(both[CHOSEN])}.",
+        ]
+    )
+
+
+def spaces() -> str:
+    """Networks' spaces against the features, and against each other."""
+    questions = {
+        "metric space against features": ("metric space", "input space"),
+        "untrained network against features": ("untrained space", "input space"),
+        "metric space against untrained network": ("metric space", "untrained space"),
+    }
+    return "\n".join(f"- {name}: {shown(cells_of(*ways))}" for name, ways in questions.items())
+
+
+def held_out_errors() -> str:
+    """Expected error relative to the one on test rows, plain and corrected."""
+    trials = shipped_few_labels().dropna(subset=["expected_corrected"])
+    trials = trials[trials["choice"].isin([RANDOM, CHOSEN]) & (trials["dataset"] != AS_PUBLISHED)]
+    ratios = np.log(trials[["expected", "expected_corrected"]].div(trials["mae"], axis=0))
+    means = np.exp(ratios.groupby([trials["method"], trials["choice"]]).mean()).unstack("choice")
+    return "\n".join(
+        f"- {name}: on random rows {row['expected', RANDOM]:.2f}, on chosen ones "
+        f"{row['expected', CHOSEN]:.2f}, corrected {row['expected_corrected', CHOSEN]:.2f}"
+        for name, row in means.iterrows()
+    )
+
+
+def blocks() -> dict[str, str]:
+    """Each block of the notebook, by name."""
+    return {
+        "worth": worth(),
+        "where choosing pays": where_it_pays(),
+        "spaces": spaces(),
+        "held-out errors": held_out_errors(),
+    }
