@@ -9,6 +9,7 @@ import pytest
 from notebook_runs import PATHS, WITH_A_DATASET, check_run, count_figures, run_notebooks, texts_of
 from numpy.testing import assert_allclose
 
+from dmls2r_lite.command.pages import collect_results
 from dmls2r_lite.data.reading import read
 from dmls2r_lite.practice.storing import load_model
 
@@ -115,6 +116,21 @@ def test_nothing_is_lost_by_another_run(messy, finished, tmp_path):
     features = read(messy, ["price"]).table[(is_empty := predictions["price"].isna())]
     earlier = load_model(folder / "model.earlier-1.dmls2r")
     assert_allclose(earlier.predict(features), predictions.loc[is_empty, "predicted price"])
+
+
+@pytest.mark.exhaustive
+def test_median_guess_is_written_where_it_is_recommended(messy, tmp_path):
+    """One target far beyond all others: what learns from the columns errs more than the median guess."""
+    table = pd.read_csv(messy, sep=";", decimal=",")
+    table.loc[table["price"].first_valid_index(), "price"] = 50_000
+    table.to_csv(path := tmp_path / "outlier.csv", index=False)
+    output_dir, _ = run_notebooks([REPORT], [str(path), *OWN], tmp_path / "runs")
+    results = collect_results(check_run(REPORT, output_dir))
+    assert (results["recommended"], results["method"]) == ("median", "median")
+    assert "price = 50,000 in line " in results["finding"]
+    predictions = pd.read_csv(output_dir / "outlier" / "predictions.csv")
+    medians = predictions.loc[table["price"].isna(), "predicted price"]
+    assert_allclose(medians, table["price"].median())
 
 
 @pytest.mark.exhaustive
