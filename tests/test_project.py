@@ -1,5 +1,6 @@
 """The files around the package say the same thing."""
 
+import ast
 import base64
 import importlib
 import itertools
@@ -18,6 +19,7 @@ import pytest
 import readme_rows
 import torch
 import yaml
+from course_size import NOTEBOOKS, course_size, measure
 
 from dmls2r_lite.command.pages import key_figure
 from dmls2r_lite.data import load_dataset
@@ -300,3 +302,25 @@ def test_readme_is_short_and_has_the_reading_times_of_the_notebooks():
     assert len(rows) >= 5
     for name, minutes in rows:
         assert f"{minutes} minutes to read" in (ROOT / "notebooks" / name).read_text(), name
+        assert int(minutes) == measure(ROOT / "notebooks" / name)["minutes"], name
+
+
+def test_the_course_stays_as_small_as_it_is():
+    """If this fails: python tests/course_size.py. Cut; the limits are what a reader has time for."""
+    size = course_size()
+    assert size.drop("all")["minutes"].max() <= 30
+    assert size.drop("all")["figures"].max() <= 6
+    assert size.loc["all", "folded lines"] <= 2000
+    assert size.loc["all", "words"] <= 23_000
+    assert size.loc["all", "minutes"] <= 325
+
+
+def test_sentences_do_not_adapt():
+    """What `say` and `answer` show is one fixed sentence with numbers in it: no branch chooses its words."""
+    for path in NOTEBOOKS:
+        for source in (code for code in nbformat.read(path, as_version=4).cells if code.cell_type == "code"):
+            lines = source.source.replace("%pip", "pass  # ")
+            for call in (node for node in ast.walk(ast.parse(lines)) if isinstance(node, ast.Call)):
+                if getattr(call.func, "id", "") in ("say", "answer"):
+                    assert isinstance(call.args[0], ast.Constant | ast.JoinedStr), (path.stem, lines)
+                    assert not any(isinstance(part, ast.IfExp) for part in ast.walk(call.args[0])), path.stem

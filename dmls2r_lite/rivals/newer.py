@@ -99,13 +99,6 @@ class MixedStep(_MetricStep):
         return self.weight * network.each(self.mixed_loss)(seen)
 
 
-def labeled_pairs_loss(batch: MixedBatch) -> Tensor:
-    """Eq. 2 over all labeled pairs once more: a control that has nothing new to say."""
-    n = len(batch.y)
-    errors = batch.differences[:n, :n] - (batch.y[:, None] - batch.y)
-    return _without_diagonal(errors).square().mean()
-
-
 def rank_n_contrast_loss(codes: Tensor, targets: Tensor, temperature: float = 2.0) -> Tensor:
     """Rank-N-Contrast: of all rows at least as far in the target as j, j shall be the nearest to i.
 

@@ -34,7 +34,6 @@ def newer_methods() -> dict[str, RegressorMixin]:
     """
     from ..estimators import DMLS2RRegressor
     from ..rivals import newer
-    from ..rivals.placebos import null_loss
 
     step_1 = {"schedule": "pairwise_only"}
     half = {**step_1, "n_epochs": DMLS2RRegressor.n_epochs // 2}
@@ -44,23 +43,17 @@ def newer_methods() -> dict[str, RegressorMixin]:
     def mixed(loss: Any, **options: Any) -> dict[str, Any]:
         return {"metric_step": newer.MixedStep(loss, **options)}
 
-    times_100 = mixed(newer.labeled_pairs_loss, weight=100)
     arms: dict[str, dict[str, Any]] = {
         "step 1": step_1,
         HALF: half,
         f"step 1 {STOPPED}": {**step_1, **stopped},
         f"step 1 x {N_PEERS}": {**step_1, "n_networks": N_PEERS},
         f"{HALF} x {N_PEERS}": {**half, "n_networks": N_PEERS},
-        "times zero": {"metric_loss": null_loss},
-        "labeled pairs": mixed(newer.labeled_pairs_loss),
-        "labeled pairs x 100": times_100,
-        "labeled pairs x 100 (own Adam)": {**times_100, "optimizer_state": "separate"},
         "ranked list": {},
         "Rank-N-Contrast on labels": mixed(
             newer.CodeLoss(newer.rank_n_contrast_loss, labeled_only=True), weight=0.1
         ),
         "Rank-N-Contrast": mixed(newer.CodeLoss(newer.rank_n_contrast_loss), weight=0.1),
-        "log-ratio on labels": mixed(newer.CodeLoss(newer.log_ratio_loss, labeled_only=True), weight=0.1),
         "log-ratio": mixed(newer.CodeLoss(newer.log_ratio_loss), weight=0.1),
         "loop consistency": mixed(newer.loop_consistency_loss),
         "barycentre": barycentre,
