@@ -163,4 +163,4 @@ def test_air_quality_as_published(uci_folder, tmp_path):
     run_notebooks(
         [PATHS[4]], ["air_quality", "-p", "missing", "as_published", "-p", "n_seeds", "2"], tmp_path
     )
-    assert "N = 20: paper 6" in texts_of(check_run(PATHS[4], tmp_path))
+    assert collect_results(check_run(PATHS[4], tmp_path))["mae_step_1"] > 3  # without the -200 it is half
