@@ -13,10 +13,10 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
+import claims
 import nbformat
 import pandas as pd
 import pytest
-import readme_rows
 import torch
 import yaml
 from course_size import NOTEBOOKS, course_size, measure
@@ -222,13 +222,13 @@ def test_headings_of_texts_are_in_order():
 
 
 def test_numbers_in_texts_are_those_of_the_shipped_trials():
-    """If this fails: python tests/readme_rows.py"""
-    texts = [text for path in readme_rows.FILES for text in readme_rows.texts_of(path)]
-    found = [block for text in texts for block in readme_rows.BLOCK.findall(text)]
+    """If this fails: python docs/claims/claims.py"""
+    texts = [text for path in claims.FILES for text in claims.texts_of(path)]
+    found = [block for text in texts for block in claims.BLOCK.findall(text)]
     assert [(name, said) for _, name, said, _ in found] == [
-        (name, f"{readme_rows.blocks()[name]}\n") for _, name, *_ in found
+        (name, f"{claims.blocks()[name]}\n") for _, name, *_ in found
     ]
-    assert {name for _, name, *_ in found} == set(readme_rows.blocks())
+    assert {name for _, name, *_ in found} == set(claims.blocks())
 
 
 def test_rows_by_hand():
@@ -249,7 +249,7 @@ def test_rows_by_hand():
         errors = " | ".join(map("{:.2f}".format, means.loc[(dataset, n), arms]))
         printed = paper.get((in_paper, n), "–")
         assert f"| {name} | {n} | {errors} | {verdicts[(dataset, n)]} | {printed} |" in text
-    listed = [claim for claims in readme_rows.CLAIMS.values() for claim in claims]
+    listed = [claim for of_row in claims.CLAIMS.values() for claim in of_row]
     assert len(listed) == len(set(listed)) == 23
 
 

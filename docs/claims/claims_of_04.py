@@ -1,6 +1,6 @@
 """Blocks of notebook 04: what the shipped trials say of step 2, and of eight splits against twenty."""
 
-from readme_rows import NAMES
+from claims import NAMES
 
 from dmls2r_lite.study.benchmark import shipped_trials
 from dmls2r_lite.study.comparing import VERDICTS

@@ -1,4 +1,4 @@
-"""The texts' numbers that come from the shipped trials: `python tests/readme_rows.py` writes them anew."""
+"""The texts' numbers that come from the shipped trials: `python docs/claims/claims.py` writes them anew."""
 
 import importlib
 import json
@@ -22,9 +22,9 @@ from dmls2r_lite.study.reproduction import (
     split_gain,
 )
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FILES = [ROOT / "README.md", ROOT / "docs" / "results.md", *sorted((ROOT / "notebooks").glob("*.ipynb"))]
-MODULES = sorted(path.stem for path in Path(__file__).parent.glob("rows_of_*.py"))  # of single notebooks
+MODULES = sorted(path.stem for path in Path(__file__).parent.glob("claims_of_*.py"))  # of single notebooks
 BLOCK = re.compile(r"(<!-- rows: (.+?) -->\n)(.*?)(<!-- end -->)", flags=re.S)
 NAMES = {
     "boston": "Boston Housing [1000 USD]",

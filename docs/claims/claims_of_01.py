@@ -1,7 +1,7 @@
 """Blocks of notebook 01: what pairs change in the trials that come with the package."""
 
 import pandas as pd
-from readme_rows import _shown
+from claims import _shown
 
 from dmls2r_lite.study.benchmark import shipped_trials
 

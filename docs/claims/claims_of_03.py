@@ -50,5 +50,5 @@ def readings() -> str:
 
 
 def blocks() -> dict[str, str]:
-    """By name, as in `readme_rows`."""
+    """By name, as in `claims`."""
     return {"momentum": momentum(), "readings": readings()}
