@@ -179,8 +179,8 @@ def literal(trials: pd.DataFrame) -> str:
         f"The literal reading is at or under the paper's number in {under[0]} of 9 cells and within one "
         f"standard error of it in {within[0]} more, the default in {under[1]} and {within[1]}. Against step "
         "1 with half the epochs, read in the same way, both steps of the literal reading are "
-        f"{_shown(trials, name, f'{HALF}{LITERAL}')}. On Superconductivity they change the error of its step 1 "
-        f"by {_in_percent(both)} (10, 20, 50, 100 labels), half the epochs alone by {_in_percent(half)}."
+        f"{_shown(trials, name, f'{HALF}{LITERAL}')}. On Superconductivity they change the error of its step "
+        f"1 by {_in_percent(both)} (10, 20, 50, 100 labels), half the epochs alone by {_in_percent(half)}."
     )
 
 
