@@ -81,19 +81,6 @@ def run_trials(
     return pd.DataFrame([row for rows in of_each_n for of_seed in zip(*rows, strict=True) for row in of_seed])
 
 
-def run_trial(
-    dataset: Dataset,
-    name: str,
-    method: RegressorMixin,
-    n_labeled: int,
-    n_unlabeled: int,
-    seed: int,
-    max_test_rows: int | None = None,
-) -> dict[str, Any]:
-    """One row of `run_trials`, for the method of that name: `run_seeds` of one seed."""
-    return run_seeds(dataset, name, method, n_labeled, n_unlabeled, [seed], max_test_rows)[0]
-
-
 @threadpool_limits.wrap(limits=1)  # more threads round differently, and small fits gain nothing
 def run_seeds(
     dataset: Dataset,

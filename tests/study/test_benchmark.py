@@ -18,7 +18,7 @@ from dmls2r_lite.study.benchmark import (
     read_trials,
     run_benchmark,
 )
-from dmls2r_lite.study.trials import run_trial, run_trials
+from dmls2r_lite.study.trials import run_seeds, run_trials
 
 KEY = list(TRIALS.key)
 ERRORS = [*KEY, "mae", "rmse", "n_unlabeled", "n_test"]
@@ -73,7 +73,7 @@ def test_networks_of_a_cell_are_trained_side_by_side(monkeypatch):
     toy, quick = load_dataset("toy"), DMLS2RRegressor(n_epochs=3)
     together = TRIALS.measure(toy, "DML-S2R", quick, 5, range(3))
     assert sizes == [3]
-    alone = [run_trial(toy, "DML-S2R", quick, 5, 200, seed) for seed in range(3)]
+    alone = [run_seeds(toy, "DML-S2R", quick, 5, 200, [seed])[0] for seed in range(3)]
     a, b = ([row["mae"] for row in rows] for rows in (together, alone))
     assert a == pytest.approx(b, rel=0.001)  # rounding grows while float32 weights move
 

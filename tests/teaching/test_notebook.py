@@ -15,10 +15,12 @@ from dmls2r_lite.teaching import notebook
 from dmls2r_lite.teaching.notebook import (
     RESULTS_MIME,
     answer,
+    begin,
     check_parameters,
     escape_markdown,
     introduce,
     record_results,
+    say,
     write_number,
 )
 
@@ -174,3 +176,22 @@ def test_introduction_of_a_dataset():
     text = markdown_to_text(introduce(data))
     assert text == f"<b>toy</b>: a *b* c. Source: {data.source}."
     assert introduce(load_dataset("toy")).startswith("**toy**: ")
+
+
+def test_begin_takes_what_it_knows_from_a_namespace():
+    namespace = {**GOOD, "np": np, "x_few": 3, "n_labeled": 30}
+    assert begin(namespace, needs_targets=True).name == "toy"
+    with pytest.raises(ValueError, match="n_epochs must be an integer of 2 or more, got 1"):
+        begin({**namespace, "n_epochs": 1})
+    with pytest.raises(ValueError, match="k must not exceed n_unlabeled, 200, got 1000"):
+        begin(namespace, k=1000)
+
+
+def test_say_puts_numbers_into_a_sentence(monkeypatch):
+    shown = []
+    monkeypatch.setattr(notebook, "display", shown.append)
+    say("In {n} cells by {change:+.1%}.", n=3, change=-0.051)
+    assert shown[0].data == "In 3 cells by -5.1%."
+    folded = answer("{verdict}: compare {a}.", verdict="Helped", a="rows").data
+    assert folded == "<details><summary>Answer</summary>\n\nHelped: compare rows.\n\n</details>"
+    assert "{a}" in answer("Braces of $x_{a}$ stay where no number is given: {a}.").data

@@ -1,10 +1,11 @@
 """What figures share."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from dmls2r_lite.study.benchmark import shipped_trials
-from dmls2r_lite.teaching.plotting import LOOKS, look, main_range
+from dmls2r_lite.teaching.plotting import LOOKS, finish, look, main_range
 
 
 @pytest.mark.parametrize("column", ["method", "dataset"])
@@ -27,3 +28,17 @@ def test_one_outlier_does_not_stretch_an_axis():
     assert main_range([*values, 1e6, np.nan]) == (1, 3)
     assert main_range([*values, 5.0]) == (1, 5)
     assert main_range([2.0, 2.0]) == (2, 2)
+
+
+@pytest.mark.parametrize("legend", [True, False])
+def test_finish_names_each_label_once_below_all_panels(legend, monkeypatch):
+    monkeypatch.setattr(plt, "show", lambda: None)
+    figure, axes = plt.subplots(1, 2)
+    for ax in axes:
+        ax.plot([0, 1], label="step 1")
+    axes[1].plot([1, 0], label="step 2")
+    finish(figure, "Two panels", legend)
+    assert figure.get_suptitle() == "Two panels"
+    named = [[text.get_text() for text in one.get_texts()] for one in figure.legends]
+    assert named == ([["step 1", "step 2"]] if legend else [])
+    plt.close(figure)
