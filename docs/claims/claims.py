@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dmls2r_lite.study.benchmark import AS_PUBLISHED, HALF, PLACEBOS, shipped_trials
-from dmls2r_lite.study.comparing import HELPED, HURT, VERDICTS, give_verdict, tally_verdicts
-from dmls2r_lite.study.few_labels import CHOSEN, RANDOM, shipped_few_labels
+from dmls2r_lite.study.comparing import CELL, HELPED, HURT, VERDICTS, tally_verdicts
 from dmls2r_lite.study.reproduction import (
     BEATS,
     BUDGETS,
@@ -32,7 +31,6 @@ NAMES = {
     AS_PUBLISHED: "Air Quality as published [µg/m³]",
     "air_quality": "Air Quality [µg/m³]",
 }
-LEARNERS = ("DML-S2R", "extra trees", "extra trees on pairs", "Gaussian process", "ridge", "average")
 CLAIMS = {
     "our mean is at or under the paper's: DML-S2R, DML-S2R (literal), COREG, MSSR": [
         f"{method}: at or under the paper's MAE"
@@ -72,11 +70,27 @@ CLAIMS = {
 }
 
 
+def mean_errors(trials: pd.DataFrame) -> pd.DataFrame:
+    """The mean MAE of each cell, a column per method."""
+    return trials.pivot_table(index=CELL, columns="method", values="mae")
+
+
+def change_of(trials: pd.DataFrame, method: str, reference: str) -> float:
+    """Change of the error, the geometric mean over cells, in percent."""
+    mae = mean_errors(trials)
+    return 100 * np.expm1(np.log(mae[method] / mae[reference]).mean())
+
+
+def count_shown(verdicts: pd.Series) -> tuple[int, int]:
+    """In how many cells a lower, and in how many a higher error is shown."""
+    return int((verdicts == HELPED).sum()), int((verdicts == HURT).sum())
+
+
 def expected_errors(trials: pd.DataFrame) -> str:
     """In each cell the MAE of step 1, with half the epochs too, of both steps, the verdict, the paper's."""
     paper = paper_tables().query("method == 'DML-S2R'").replace({"dataset": {"air_quality": AS_PUBLISHED}})
     paper = paper.drop_duplicates(["dataset", "n_labeled"]).set_index(["dataset", "n_labeled"])["mae"]
-    mae = trials.pivot_table(index=["dataset", "n_labeled"], columns="method", values="mae")
+    mae = mean_errors(trials)
     verdicts = judge_benchmark(trials, "DML-S2R", "step 1")
     rows = [
         " | ".join(
@@ -98,9 +112,9 @@ def expected_errors(trials: pd.DataFrame) -> str:
 def summary(trials: pd.DataFrame) -> str:
     """How often step 2 helped, and what it does beyond half the epochs."""
     verdicts = judge_benchmark(trials, "DML-S2R", "step 1")
-    beyond = judge_benchmark(trials, "DML-S2R", HALF, ask_placebos=False)["verdict"].value_counts()
-    shown = f"lower in {beyond.get(HELPED, 0)}, higher in {beyond.get(HURT, 0)}"
-    return f"Step 2: {tally_verdicts(verdicts, where=False)}; against half the epochs {shown}."
+    lower, higher = count_shown(judge_benchmark(trials, "DML-S2R", HALF, ask_placebos=False)["verdict"])
+    beyond = f"lower in {lower}, higher in {higher}"
+    return f"Step 2: {tally_verdicts(verdicts, where=False)}; against half the epochs {beyond}."
 
 
 def _in_percent(changes: pd.Series) -> str:
@@ -131,19 +145,17 @@ def gain_in_short(trials: pd.DataFrame) -> str:
     )
 
 
-def _shown(trials: pd.DataFrame, method: str, reference: str) -> str:
+def tell_shown(trials: pd.DataFrame, method: str, reference: str) -> str:
     """In how many cells a lower and a higher error is shown, and the mean change."""
-    table = judge_benchmark(trials, method, reference, ask_placebos=False)
-    mae = trials.pivot_table(index=["dataset", "n_labeled"], columns="method", values="mae").loc[table.index]
-    change = np.expm1(np.log(mae[method] / mae[reference]).mean())
-    counts = table["verdict"].value_counts()
-    lower, higher = counts.get(HELPED, 0), counts.get(HURT, 0)
-    return f"lower in {lower} of {len(table)} cells, higher in {higher}, {100 * change:+.1f} %"
+    verdicts = judge_benchmark(trials, method, reference, ask_placebos=False)["verdict"]
+    lower, higher = count_shown(verdicts)
+    change = change_of(trials, method, reference)
+    return f"lower in {lower} of {len(verdicts)} cells, higher in {higher}, {change:+.1f} %"
 
 
 def budgets(trials: pd.DataFrame) -> str:
     """In how many cells both steps, half the epochs, and what step 2 adds to that have another error."""
-    items = [f"- {question}: {_shown(trials, *arms)};" for question, arms in BUDGETS.items()]
+    items = [f"- {question}: {tell_shown(trials, *arms)};" for question, arms in BUDGETS.items()]
     verdicts = judge_benchmark(trials, "DML-S2R", "step 1")
     return "\n".join(
         [
@@ -159,7 +171,7 @@ def placebos(trials: pd.DataFrame) -> str:
     """What each placebo changes against half the epochs, and how both steps stand against it."""
     return "\n".join(
         f"- **{name.removeprefix('placebo ')}**, against step 1 with half the epochs: "
-        f"{_shown(trials, name, HALF)}; both steps against it: {_shown(trials, 'DML-S2R', name)}."
+        f"{tell_shown(trials, name, HALF)}; both steps against it: {tell_shown(trials, 'DML-S2R', name)}."
         for name in PLACEBOS
         if name != HALF
     )
@@ -172,15 +184,16 @@ def literal(trials: pd.DataFrame) -> str:
         [claims[f"{reading}: {place}"] for reading in (name, "DML-S2R")]
         for place in ("at or under the paper's MAE", "above it, by one standard error at most")
     )
-    mae = trials.pivot_table(index=["dataset", "n_labeled"], columns="method", values="mae")
+    mae = mean_errors(trials)
     table_1 = mae.loc["superconductivity"]
     both, half = (table_1[f"{arm}{LITERAL}"] / table_1[f"step 1{LITERAL}"] - 1 for arm in ("DML-S2R", HALF))
+    beyond = tell_shown(trials, name, f"{HALF}{LITERAL}")
     return (
         f"The literal reading is at or under the paper's number in {under[0]} of 9 cells and within one "
         f"standard error of it in {within[0]} more, the default in {under[1]} and {within[1]}. Against step "
         "1 with half the epochs, read in the same way, both steps of the literal reading are "
-        f"{_shown(trials, name, f'{HALF}{LITERAL}')}. On Superconductivity they change the error of its step "
-        f"1 by {_in_percent(both)} (10, 20, 50, 100 labels), half the epochs alone by {_in_percent(half)}."
+        f"{beyond}. On Superconductivity they change the error of its step 1 by {_in_percent(both)} (10, 20, "
+        f"50, 100 labels), half the epochs alone by {_in_percent(half)}."
     )
 
 
@@ -195,36 +208,6 @@ def counted_claims(trials: pd.DataFrame) -> str:
     return "\n".join(["| claim | cells |", "| --- | --- |", *rows, "", BEATS])
 
 
-def few_labels(trials: pd.DataFrame) -> str:
-    """What choosing rows changes for each learner, by number of labels."""
-    # The question of notebook 09: the cells of all learners are judged together.
-    trials = trials[trials["method"].isin(LEARNERS) & trials["choice"].isin([RANDOM, CHOSEN])]
-    cell = ["dataset", "method", "n_labeled"]
-    both = trials.pivot(index=[*cell, "seed"], columns="choice", values="mae")
-    change = np.log(both[CHOSEN] / both[RANDOM]).dropna().groupby(cell).mean()
-    names = trials["dataset"] + ", " + trials["method"]
-    verdicts = give_verdict(trials.assign(dataset=names, method=trials["choice"]), CHOSEN, RANDOM)
-    rows = []
-    for learner in LEARNERS:
-        means = change.xs(learner, level="method").groupby("n_labeled").mean()
-        own = verdicts[[name.endswith(f", {learner}") for name in verdicts.index.get_level_values(0)]]
-        counts = own["verdict"].value_counts()
-        shown = f"{counts.get('helped', 0)} helped, {counts.get('hurt', 0)} hurt of {len(own)}"
-        rows.append(f"| {learner} | {' | '.join(f'{100 * np.expm1(v):+.0f} %' for v in means)} | {shown} |")
-    n_datasets = change.index.get_level_values("dataset").nunique()
-    sizes = sorted(trials["n_labeled"].unique())
-    return "\n".join(
-        [
-            f"Change of the error where the rule chooses the rows to label in place of chance ({n_datasets} "
-            f"datasets, {trials['seed'].nunique()} splits each, geometric mean), and verdicts of the cells:",
-            "",
-            f"| learner | {' | '.join(f'N = {n}' for n in sizes)} | cells |",
-            "| --- " * (len(sizes) + 2) + "|",
-            *rows,
-        ]
-    )
-
-
 @cache
 def blocks() -> dict[str, str]:
     """Each block of a text between `<!-- rows: NAME -->` and `<!-- end -->`."""
@@ -232,7 +215,6 @@ def blocks() -> dict[str, str]:
     return {
         "errors": expected_errors(trials),
         "claims": counted_claims(trials),
-        "few labels": few_labels(shipped_few_labels()),
         "summary": summary(trials),
         "gain": gain(trials),
         "gain in short": gain_in_short(trials),

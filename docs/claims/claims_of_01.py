@@ -1,13 +1,13 @@
 """Blocks of notebook 01: what pairs change in the trials that come with the package."""
 
 import pandas as pd
-from claims import _shown
+from claims import tell_shown
 
 from dmls2r_lite.study.benchmark import shipped_trials
 
 
 def _compared(trials: pd.DataFrame, method: str, reference: str) -> str:
-    return f"{method} against {reference}: {_shown(trials, method, reference)}."
+    return f"{method} against {reference}: {tell_shown(trials, method, reference)}."
 
 
 def blocks() -> dict[str, str]:

@@ -4,16 +4,16 @@ from importlib import resources
 
 import numpy as np
 import pandas as pd
+from claims import change_of
 
 from dmls2r_lite.study.benchmark import HALF, shipped_trials
 
 
 def momentum() -> str:
     """What the null placebo changes in three settings."""
-    mae = shipped_trials().pivot_table(index=["dataset", "n_labeled"], columns="method", values="mae")
+    trials = shipped_trials()
     default, one_batch, literal = (
-        100 * np.expm1(np.log(mae[f"placebo null{end}"] / mae[f"{HALF}{end}"]).mean())
-        for end in ("", " (one batch)", " (literal)")
+        change_of(trials, f"placebo null{end}", f"{HALF}{end}") for end in ("", " (one batch)", " (literal)")
     )
     return (
         "In the trials that come with the package the null placebo changes the error of step 1 with as many "

@@ -6,19 +6,20 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+from claims import count_shown
 
-from dmls2r_lite.study.comparing import HELPED, HURT, give_verdict
+from dmls2r_lite.study.comparing import HELPED, give_verdict
 from dmls2r_lite.study.few_labels import CHOSEN, RANDOM, shipped_few_labels
 from dmls2r_lite.study.trials import AS_PUBLISHED
 
-SIX = ("DML-S2R", "extra trees", "extra trees on pairs", "Gaussian process", "ridge", "average")
+LEARNERS = ("DML-S2R", "extra trees", "extra trees on pairs", "Gaussian process", "ridge", "average")
 
 
 @cache
 def trials_of_six() -> pd.DataFrame:
     """Trials of the six learners, where the datasets are those with chosen rows."""
     trials = shipped_few_labels()
-    return trials[trials["method"].isin(SIX) & (trials["dataset"] != AS_PUBLISHED)]
+    return trials[trials["method"].isin(LEARNERS) & (trials["dataset"] != AS_PUBLISHED)]
 
 
 @cache
@@ -42,9 +43,31 @@ def percent(logs: pd.Series) -> str:
 
 def shown(cells: pd.DataFrame) -> str:
     """The mean change, and in how many cells a lower and a higher error is shown."""
-    counts = cells["verdict"].value_counts()
-    lower, higher = counts.get(HELPED, 0), counts.get(HURT, 0)
+    lower, higher = count_shown(cells["verdict"])
     return f"{percent(cells['change'])}, shown lower in {lower} and higher in {higher} of {len(cells)}"
+
+
+def by_learner() -> str:
+    """What choosing rows changes for each learner, by number of labels: README's table."""
+    cells = cells_of(CHOSEN, RANDOM)
+    sizes = cells.index.unique("n_labeled")
+    rows = []
+    for learner in LEARNERS:
+        own = cells.xs(learner, level="method")
+        changes = [f"{100 * np.expm1(part.mean()):+.0f} %" for _, part in own["change"].groupby("n_labeled")]
+        lower, higher = count_shown(own["verdict"])
+        rows.append(f"| {learner} | {' | '.join(changes)} | {lower} helped, {higher} hurt of {len(own)} |")
+    n_datasets, n_splits = cells.index.unique("dataset").size, trials_of_six()["seed"].nunique()
+    return "\n".join(
+        [
+            f"Change of the error where the rule chooses the rows to label in place of chance ({n_datasets} "
+            f"datasets, {n_splits} splits each, geometric mean), and verdicts of the cells:",
+            "",
+            f"| learner | {' | '.join(f'N = {n}' for n in sizes)} | cells |",
+            "| --- " * (len(sizes) + 2) + "|",
+            *rows,
+        ]
+    )
 
 
 def worth() -> str:
@@ -111,6 +134,7 @@ def held_out_errors() -> str:
 def blocks() -> dict[str, str]:
     """Each block of the notebook, by name."""
     return {
+        "few labels": by_learner(),
         "worth": worth(),
         "where choosing pays": where_it_pays(),
         "spaces": spaces(),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 
-import numpy as np
 import pandas as pd
+from claims import change_of, count_shown
 
 from dmls2r_lite.study.benchmark import HALF
-from dmls2r_lite.study.comparing import HELPED, HURT, VERDICTS, give_verdict
+from dmls2r_lite.study.comparing import HELPED, VERDICTS, give_verdict
 from dmls2r_lite.study.few_labels import CHOSEN, RANDOM, shipped_few_labels
 from dmls2r_lite.study.newer import N_PEERS, STOPPED, name_arms, shipped_newer_losses
 
@@ -24,18 +24,11 @@ def trials() -> pd.DataFrame:
     return name_arms(shipped_newer_losses())
 
 
-def change_of(trials: pd.DataFrame, method: str, reference: str) -> float:
-    """Change of the error, the geometric mean over cells, in percent."""
-    mae = trials.groupby(["method", "dataset", "n_labeled"])["mae"].mean().unstack("method")
-    return 100 * np.expm1(np.log(mae[method] / mae[reference]).mean())
-
-
 @cache
 def shown(method: str, reference: str) -> str:
     """In how many cells a lower and a higher error is shown, and the mean change."""
-    counts = give_verdict(trials(), method, reference)["verdict"].value_counts()
-    change = change_of(trials(), method, reference)
-    return f"{change:+.1f} %, lower in {counts.get(HELPED, 0)}, higher in {counts.get(HURT, 0)}"
+    lower, higher = count_shown(give_verdict(trials(), method, reference)["verdict"])
+    return f"{change_of(trials(), method, reference):+.1f} %, lower in {lower}, higher in {higher}"
 
 
 def of_peers(loss: str, step_1: str) -> str:
