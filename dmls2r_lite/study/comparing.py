@@ -43,35 +43,8 @@ def summarize(trials: pd.DataFrame) -> pd.DataFrame:
     return table.reindex(trials["method"].unique())
 
 
-def compare(trials: pd.DataFrame, method: str, reference: str) -> pd.DataFrame:
-    """Paired differences of MAE, `method` minus `reference`, on the same splits.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        From `run_trials`, for one dataset. Only seeds on which both have run take part.
-    method, reference : str
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per N: `mean_difference` (below 0: `method` is better), `low` and `high` (95 %
-        bootstrap interval of the mean), `p_value` (Wilcoxon signed-rank, two-sided), `n_seeds`,
-        `n_better` (seeds in which `method` is better), `rank_balance` (what the test sees: ranks with
-        their signs, as a share; -1: `method` is better on all seeds, 1: worse on all).
-
-    Raises
-    ------
-    ValueError
-        If they have not run on the same 2 or more seeds, a method, N and seed occur twice, or an error is
-        not finite.
-    """
-    trials = _common(trials.assign(dataset=""), [method, reference])
-    return _test(trials, method, reference, intervals=True).droplevel("dataset").drop(columns="p_holm")
-
-
 def _test(trials: pd.DataFrame, method: str, reference: str, intervals: bool = False) -> pd.DataFrame:
-    """A row as of `compare` for each cell, and `p_holm`; intervals take most of its time."""
+    """A row for each cell, as of `give_verdict`; intervals take most of its time."""
     wide = trials.pivot(index=[*CELL, "seed"], columns="method", values="mae")
     rows = {}
     for cell, differences in (wide[method] - wide[reference]).groupby(CELL):
@@ -130,49 +103,41 @@ def give_verdict(
     Returns
     -------
     pandas.DataFrame
-        Index (`dataset`, `n_labeled`); the columns of `compare`, `p_holm` (the p value corrected for the
-        number of cells), `verdict` (one of `VERDICTS`) and `sentence`, which explains it.
+        Index (`dataset`, `n_labeled`); `mean_difference` of MAE, `method` minus `reference` (below 0:
+        `method` is better), `low` and `high` (95 % bootstrap interval of the mean), `p_value` (Wilcoxon's),
+        `n_seeds`, `n_better` (seeds in which `method` is better), `rank_balance` (what the test sees: ranks
+        with their signs, as a share; -1: `method` is better on all seeds, 1: worse on all), `p_holm` (the p
+        value corrected for the number of cells), `verdict` (one of `VERDICTS`), and `sentence`, which has all
+        numbers that it follows from.
 
     Raises
     ------
     ValueError
-        If they have not run on the same 2 or more splits of any cell, or an error is not finite.
+        If they have not run on the same 2 or more splits of any cell, a method, N and seed of a dataset occur
+        twice, or an error is not finite.
     """
     trials = _common(trials, [method, reference, *placebos])
     table = _test(trials, method, reference, intervals=True)
     against = {name: _test(trials, method, name).to_dict("index") for name in placebos}
     of_placebo = {name: _test(trials, name, reference).to_dict("index") for name in placebos}
     base = trials[trials["method"] == reference].groupby(CELL)["mae"].mean().to_dict()
-    # Holm of the smallest p values that so many splits can give: no result gets below.
-    attainable = dict(zip(table.index, holm(0.5 ** (table["n_seeds"] - 1)), strict=True))
+    n_needed = (
+        int(np.log2(2 * len(table) / LEVEL)) + 1
+    )  # the smallest p value of so many splits is low enough
     verdicts, sentences = [], []
     for cell, row in table.to_dict("index").items():
-        side = _shown(row)
-        verdict = {-1: HELPED, 0: CANNOT_TELL, 1: HURT}[side]
-        parts = [_describe(row, reference, base[cell], len(table))]
-        if side == 0:
-            parts.append(_explain_doubt(row, attainable[cell], len(table)))
-        elif side == 1:
-            parts.append(f"The error is higher than that of {reference}.")
-        else:
-            tied = [name for name in placebos if _shown(against[name][cell]) >= 0]
-            lower = [f"{name} ({_numbers(against[name][cell])})" for name in placebos if name not in tied]
-            also = f", and than that of {', '.join(lower)}" if lower else ""
-            parts.append(f"The error is lower than that of {reference}{also}.")
-            effects = {name: _shown(of_placebo[name][cell]) for name in tied}
-            for name, effect in effects.items():
-                does = {-1: "lowers", 0: "is not shown to change", 1: "raises"}[effect]
-                parts.append(
-                    f"But it is not shown to be lower than that of {name} ({_numbers(against[name][cell])}), "
-                    f"which by itself {does} the error of {reference} ({_numbers(of_placebo[name][cell])})."
-                )
-            if -1 in effects.values():
-                verdict = PLACEBO_TOO
-            elif tied:
-                verdict = CANNOT_TELL
-                parts.append("So we cannot tell what did it.")
+        verdict = {-1: HELPED, 0: CANNOT_TELL, 1: HURT}[_shown(row)]
+        tied = [name for name in placebos if _shown(against[name][cell]) >= 0]
+        if verdict == HELPED and tied:
+            does_too = any(_shown(of_placebo[name][cell]) < 0 for name in tied)
+            verdict = PLACEBO_TOO if does_too else CANNOT_TELL
+        of_each = [
+            f"{method} against {name}: {_numbers(against[name][cell])}; {name} against {reference}: "
+            f"{_numbers(of_placebo[name][cell])}."
+            for name in placebos
+        ]
         verdicts.append(verdict)
-        sentences.append(" ".join(parts))
+        sentences.append(" ".join([_describe(row, reference, base[cell], len(table), n_needed), *of_each]))
     return table.assign(verdict=verdicts, sentence=sentences)
 
 
@@ -200,27 +165,6 @@ def tally_verdicts(verdicts: pd.DataFrame, where: bool = True) -> str:
             listed = f" ({'; '.join(named)})" if where and verdict != CANNOT_TELL else ""
             parts.append(f"{verdict} in {len(cells)}{total}{listed}")
     return ", ".join(parts)
-
-
-def list_verdicts(verdicts: pd.DataFrame) -> str:
-    """Verdict and sentence of each cell, as a list in Markdown.
-
-    Parameters
-    ----------
-    verdicts : pandas.DataFrame
-        From `give_verdict`.
-
-    Returns
-    -------
-    str
-    """
-    named = len(verdicts.index.unique("dataset")) > 1
-    return "\n".join(
-        f"- **{f'{dataset}, ' if named else ''}N = {n}: {verdict}.** {sentence}"
-        for (dataset, n), verdict, sentence in zip(
-            verdicts.index.tolist(), verdicts["verdict"], verdicts["sentence"], strict=True
-        )
-    )
 
 
 def _shown(row: Mapping[Any, Any]) -> int:
@@ -262,39 +206,14 @@ def _numbers(row: Mapping[Any, Any]) -> str:
     return f"{row['mean_difference']:+.3g}, corrected p = {row['p_holm']:.2g}"
 
 
-def _describe(row: Mapping[Any, Any], reference: str, base: float, n_cells: int) -> str:
-    corrected = f", {row['p_holm']:.2g} when corrected for {n_cells} cells" if n_cells > 1 else ""
+def _describe(row: Mapping[Any, Any], reference: str, base: float, n_cells: int, n_needed: int) -> str:
     share = f" ({row['mean_difference'] / base:+.1%})" if base else ""
     return (
-        f"Against {reference} the MAE changes by {row['mean_difference']:+.3g} on average"
-        f"{share}, 95 % interval {row['low']:+.3g} to {row['high']:+.3g}; "
-        f"it is lower on {row['n_better']} of {row['n_seeds']} splits; p = {row['p_value']:.2g}{corrected}."
+        f"Against {reference} the MAE changes by {row['mean_difference']:+.3g} on average{share}, 95 % "
+        f"interval {row['low']:+.3g} to {row['high']:+.3g}; it is lower on {row['n_better']} of "
+        f"{row['n_seeds']} splits ({n_needed} or more can show something); p = {row['p_value']:.2g}, "
+        f"{row['p_holm']:.2g} corrected for {n_cells} cell{'s' * (n_cells > 1)}."
     )
-
-
-def _explain_doubt(row: Mapping[Any, Any], attainable: float, n_cells: int) -> str:
-    if attainable >= LEVEL:
-        n_needed = int(np.log2(2 * n_cells / LEVEL)) + 1
-        cells = "one cell" if n_cells == 1 else f"{n_cells} cells"
-        return (
-            f"With {row['n_seeds']} splits no result could give a p value below {LEVEL:g} here: "
-            f"for {cells} it takes {n_needed} splits."
-        )
-    if row["low"] == row["high"] == 0:
-        return "The errors are the same on every split."
-    if row["p_holm"] < LEVEL:
-        return (
-            "Ranks and mean point to opposite sides: a few splits with a large difference outweigh the "
-            "others, so neither side is shown."
-        )
-    if row["low"] <= 0 <= row["high"]:
-        return "The interval holds zero: these splits agree with no effect, and with every effect in it."
-    if row["p_value"] < LEVEL:
-        return (
-            "The interval leaves out zero, but the corrected p value says no, and it decides: among "
-            f"{n_cells} cells one like this turns up by luck too often."
-        )
-    return "The interval leaves out zero, but with few splits it is too narrow: p decides, and says no."
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:

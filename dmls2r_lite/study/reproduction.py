@@ -222,40 +222,6 @@ def format_gain(trials: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def relate_to_benchmark(verdicts: pd.DataFrame, benchmark: pd.DataFrame, dataset: str) -> str:
-    """How the verdicts of a run of one's own stand beside those of the benchmark's trials.
-
-    Parameters
-    ----------
-    verdicts : pandas.DataFrame
-        From `give_verdict`, of one dataset.
-    benchmark : pandas.DataFrame
-        From `judge_benchmark`, for the same question.
-    dataset : str
-        The benchmark's name of that dataset.
-
-    Returns
-    -------
-    str
-        Sentences in Markdown, one per N that both have; or that there is none.
-    """
-    of_dataset = benchmark[benchmark.index.get_level_values("dataset") == dataset].droplevel("dataset")
-    here = verdicts.droplevel("dataset")[["verdict", "n_seeds"]].add_suffix("_here")
-    lines = []
-    for n, row in of_dataset.join(here, how="inner").to_dict("index").items():
-        beside = f"and by the {row['n_seeds_here']} of this run"
-        if row["verdict_here"] != row["verdict"]:
-            beside = (
-                f"{row['verdict_here']} by the {row['n_seeds_here']} of this run (keep the former: more "
-                "splits, and all cells judged together)"
-            )
-        lines.append(
-            f"- **N = {n}: {row['verdict']}** by the {row['n_seeds']} splits that come with the package, "
-            f"{beside}. {row['sentence']}"
-        )
-    return "\n".join(lines) or "The trials that come with the package have no such cell."
-
-
 def count_claims(trials: pd.DataFrame) -> pd.DataFrame:
     """In how many cells of Tables 2 to 4 each claim holds for our trials, whatever the counts are.
 

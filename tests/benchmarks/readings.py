@@ -21,7 +21,7 @@ from joblib import Parallel, delayed
 from dmls2r_lite.data import Dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.rivals.placebos import null_loss
-from dmls2r_lite.study.comparing import compare
+from dmls2r_lite.study.comparing import give_verdict
 from dmls2r_lite.study.trials import load_benchmark_dataset, run_seeds
 
 RAW = {"target_scaling": "none", "embedding": "raw"}
@@ -78,7 +78,7 @@ def summarize(trials: pd.DataFrame) -> pd.DataFrame:
     """A row per reading, dataset and N."""
     rows = []
     for (reading, dataset, n), cell in trials.groupby(["reading", "dataset", "n_labeled"], sort=False):
-        compared = compare(cell, "both", "step_1").loc[n]
+        compared = give_verdict(cell, "both", "step_1").loc[dataset, n]
         mae = cell.pivot(index="seed", columns="method", values="mae")
         rows.append(
             {

@@ -19,7 +19,6 @@ from dmls2r_lite.study.reproduction import (
     format_table,
     judge_benchmark,
     paper_tables,
-    relate_to_benchmark,
     reproduce_table,
     split_gain,
 )
@@ -169,21 +168,6 @@ class TestBenchmarkVerdicts:
         names = [f"{name}{setting}" for name in placebos]
         expected = give_verdict(trials, f"DML-S2R{setting}", step_1, names)
         pd.testing.assert_frame_equal(found, expected.loc[found.index])
-
-    def test_beside_a_run_of_ones_own(self):
-        trials = shipped_trials()
-        benchmark = judge_benchmark(trials, "DML-S2R", "step 1")
-        own = give_verdict(trials.query("dataset == 'superconductivity' and seed < 105"), "DML-S2R", "step 1")
-        lines = relate_to_benchmark(own, benchmark, "superconductivity").splitlines()
-        for n, line in zip((10, 20, 50, 100), lines, strict=True):
-            verdict, sentence = benchmark.loc[("superconductivity", n), ["verdict", "sentence"]]
-            assert line.startswith(f"- **N = {n}: {verdict}** by the 20 splits that come with the package, ")
-            same = verdict == "cannot tell"
-            assert (
-                "and by the 5 of this run. " if same else "cannot tell by the 5 of this run (keep"
-            ) in line
-            assert line.endswith(f". {sentence}")
-        assert "no such cell" in relate_to_benchmark(own, benchmark, "toy")
 
 
 class TestSplitGain:

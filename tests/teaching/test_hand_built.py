@@ -36,7 +36,7 @@ from dmls2r_lite.rivals.mssr import contrastive_loss
 from dmls2r_lite.rivals.placebos import shuffle_columns
 from dmls2r_lite.rivals.plain import plain_models
 from dmls2r_lite.study import comparing
-from dmls2r_lite.study.comparing import compare, give_verdict, holm
+from dmls2r_lite.study.comparing import give_verdict, holm
 from dmls2r_lite.training import MetricStep, PairwiseStep, TrainingSet, alternate, plan, train
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -181,9 +181,9 @@ def test_alternate_training(seed: int) -> None:
 def test_paired_comparison(seed: int, rng: np.random.Generator) -> None:
     by_hand = hand_built("04")
     a, b = rng.uniform(3, 6, size=(2, 3 + seed % 8))
-    rows = {"seed": range(len(a)), "n_labeled": 20, "A": a, "B": b}
-    trials = pd.DataFrame(rows).melt(["seed", "n_labeled"], var_name="method", value_name="mae")
-    row = compare(trials, "A", "B").loc[20]
+    rows = {"seed": range(len(a)), "dataset": "d", "n_labeled": 20, "A": a, "B": b}
+    trials = pd.DataFrame(rows).melt(["seed", "dataset", "n_labeled"], var_name="method", value_name="mae")
+    row = give_verdict(trials, "A", "B").loc["d", 20]
     mean, standard_error = by_hand.paired_difference(a, b)
     np.testing.assert_allclose([mean, standard_error], [row["mean_difference"], scipy.stats.sem(a - b)])
     np.testing.assert_allclose(by_hand.signed_rank_p_value(a - b), row["p_value"])
