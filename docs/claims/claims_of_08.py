@@ -16,7 +16,9 @@ QUESTIONS = {
     ),
     "half the epochs against step 1": ("half the epochs", "step 1 alone", []),
     "placebo against step 1": ("placebo", "step 1 alone", []),
-    "pairs (step 1 against the plain CNN)": ("step 1 alone", "plain CNN", []),
+    "pairs (step 1 against the same, unpaired)": ("step 1 alone", "step 1, unpaired", []),
+    "two regressions (unpaired against the plain CNN)": ("step 1, unpaired", "plain CNN", []),
+    "both (step 1 against the plain CNN)": ("step 1 alone", "plain CNN", []),
 }
 
 

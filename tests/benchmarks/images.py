@@ -1,8 +1,8 @@
 """The trials of notebook 08, on 20 draws of its images: `python tests/benchmarks/images.py OUTPUT.csv`.
 
 Images, targets and encoder are those that the notebook builds by hand. Beside both steps, step 1 alone (also
-with half the epochs) and a placebo, a plain CNN: the encoder and a linear layer, with the optimizer, the
-number of gradient steps and the images a step of step 1 alone.
+with half the epochs) and a placebo, step 1 that is not told who belongs to whom, and a plain CNN: the encoder
+and a linear layer, with the optimizer, the number of gradient steps and the images a step of step 1 alone.
 """
 
 import sys
@@ -15,8 +15,10 @@ import torch
 from sklearn.base import clone
 
 from dmls2r_lite.estimators import DMLS2RRegressor
+from dmls2r_lite.foundation.scores import pairs_from_numbers
 from dmls2r_lite.rivals.placebos import null_loss
 from dmls2r_lite.rivals.twins import MLPRegressor
+from dmls2r_lite.training import PairwiseStep
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "teaching"))
 from test_hand_built import hand_built
@@ -24,6 +26,18 @@ from test_hand_built import hand_built
 N_LABELED, N_UNLABELED, N_TEST, N_EPOCHS = 50, 1000, 500, 10
 TARGETS = ("angle", "ink growth")
 SEEDS = range(100, 120)
+
+
+class UnpairedStep(PairwiseStep):
+    """Step 1 on the same batches, with every first member of a pair beside every second one."""
+
+    name, stacks = "metric", False  # it takes the place of step 2, and step 1 is left out
+
+    def loss(self, network, data, numbers):
+        """Two regressions, on the first members and on the second: see notebook 01."""
+        i, j = pairs_from_numbers(numbers, len(data.x_labeled))
+        (g, h), y = network.scores(data.x_labeled), data.y_labeled
+        return ((g[i] - y[i])[:, None] + (h[j] + y[j])[None]).square().mean()
 
 
 def run_seed(seed: int) -> list[dict[str, object]]:
@@ -40,6 +54,7 @@ def run_seed(seed: int) -> list[dict[str, object]]:
     step_1 = clone(both).set_params(schedule="pairwise_only").fit(X_train, y_train)
     half = clone(step_1).set_params(n_epochs=N_EPOCHS // 2).fit(X_train, y_train)
     placebo = clone(both).set_params(metric_loss=null_loss).fit(X_train, y_train)
+    unpaired = clone(both).set_params(metric_step=UnpairedStep(), schedule=lambda n: ["metric"] * n)
     n_pairs = N_LABELED * (N_LABELED - 1)
     cnn = MLPRegressor(
         encoder=both.encoder,
@@ -51,6 +66,7 @@ def run_seed(seed: int) -> list[dict[str, object]]:
     predictions = {
         "guess": np.median(y_labeled, axis=0),
         "plain CNN": cnn.predict(X_test),
+        "step 1, unpaired": unpaired.fit(X_train, y_train).predict(X_test),
         "step 1 alone": step_1.predict(X_test),
         "half the epochs": half.predict(X_test),
         "placebo": placebo.predict(X_test),
