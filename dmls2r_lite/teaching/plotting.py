@@ -40,7 +40,7 @@ LOOKS = {  # color, marker and line: one who sees no colors goes by the other tw
     "random": ("0.35", "o", "-"), "chosen": ("C0", "s", "--"), "the rule": ("C0", "s", "--"),
     "k-means": ("C2", "^", ":"),
     "80 % asked": ("C0", "o", "--"), "90 % asked": ("C1", "s", "--"), "true target": ("C3", "*", ""),
-    "one width": ("0.35", "o", "-"), "by difficulty": ("C2", "^", "--"),
+    "plain CV+": ("0.35", "o", "-"), "by difficulty": ("C2", "^", "--"),
 }  # fmt: skip
 
 

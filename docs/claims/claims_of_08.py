@@ -18,7 +18,7 @@ QUESTIONS = {
     "placebo against step 1": ("placebo", "step 1 alone", []),
     "pairs (step 1 against the same, unpaired)": ("step 1 alone", "step 1, unpaired", []),
     "two regressions (unpaired against the plain CNN)": ("step 1, unpaired", "plain CNN", []),
-    "both (step 1 against the plain CNN)": ("step 1 alone", "plain CNN", []),
+    "step 1 against the plain CNN": ("step 1 alone", "plain CNN", []),
 }
 
 
@@ -48,4 +48,17 @@ def verdicts(trials: pd.DataFrame) -> str:
 def blocks() -> dict[str, str]:
     """Each block of the notebook, by name."""
     trials = pd.read_csv(RESULTS / "images.csv")
-    return {"images, errors": errors(trials), "images, verdicts": verdicts(trials)}
+    by_target = trials.assign(dataset=trials["target"])
+    asked = {
+        "Pairs (step 1 against unpaired)": ("step 1 alone", "step 1, unpaired", []),
+        "unlabeled images (both steps against step 1, with its controls)": next(iter(QUESTIONS.values())),
+    }
+    found = [
+        f"{what}: {' and '.join(f'*{verdict}*' for verdict in give_verdict(by_target, *question)['verdict'])}"
+        for what, question in asked.items()
+    ]
+    return {
+        "images, errors": errors(trials),
+        "images, verdicts": verdicts(trials),
+        "images, in short": f"- What is each part worth, for angle and ink growth? {'; '.join(found)}.",
+    }

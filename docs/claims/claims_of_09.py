@@ -81,8 +81,8 @@ def worth() -> str:
         place = min(max(np.sum(of_random > error) - 1, 0), len(sizes) - 2)
         slope = (of_random[place + 1] - of_random[place]) / (sizes[place + 1] - sizes[place])
         as_many = np.exp(sizes[place] + (error - of_random[place]) / slope)
-        parts.append(f"{n} chosen labels are worth {as_many:.0f} random ones ({1 - n / as_many:.0%} saved)")
-    return f"{', '.join(parts)}."
+        parts.append(f"{n} chosen labels are worth {as_many:.3g} random ones ({1 - n / as_many:.0%} saved)")
+    return f"{', '.join(parts)}. (Beyond {n} labels the last line is drawn on.)"
 
 
 def where_it_pays() -> str:

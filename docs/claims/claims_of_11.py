@@ -7,10 +7,11 @@ from functools import cache
 
 import pandas as pd
 from claims import change_of, count_shown
+from claims_of_09 import cells_of, percent
 
 from dmls2r_lite.study.benchmark import HALF
 from dmls2r_lite.study.comparing import HELPED, VERDICTS, give_verdict
-from dmls2r_lite.study.few_labels import CHOSEN, RANDOM, shipped_few_labels
+from dmls2r_lite.study.few_labels import CHOSEN, RANDOM
 from dmls2r_lite.study.newer import N_PEERS, STOPPED, name_arms, shipped_newer_losses
 
 PEERS = f"peers x {N_PEERS}"
@@ -28,6 +29,12 @@ def trials() -> pd.DataFrame:
 def shown(method: str, reference: str) -> str:
     """In how many cells a lower and a higher error is shown, and the mean change."""
     lower, higher = count_shown(give_verdict(trials(), method, reference)["verdict"])
+    return f"{change_of(trials(), method, reference):+.1f}, {lower}/{higher}"
+
+
+def told(method: str, reference: str) -> str:
+    """The same in words."""
+    lower, higher = count_shown(give_verdict(trials(), method, reference)["verdict"])
     return f"{change_of(trials(), method, reference):+.1f} %, lower in {lower}, higher in {higher}"
 
 
@@ -42,15 +49,20 @@ def each_loss() -> str:
     for loss in LOSSES:
         real, shuffled, noise = (f"{loss} ({rows})" for rows in ("real", "shuffled", "noise"))
         half = of_peers(loss, HALF)
+        against = [shown(real, other) for other in (of_peers(loss, "step 1"), half, shuffled)]
         on_other = [f"{change_of(trials(), arm, half):+.1f}" for arm in (shuffled, noise)]
-        lines.append(
-            f"- **{loss}**: against step 1 {shown(real, of_peers(loss, 'step 1'))}; against half "
-            f"{shown(real, half)} (on shuffled rows {on_other[0]}, on noise {on_other[1]} %); against itself "
-            f"on shuffled rows {shown(real, shuffled)}"
-        )
+        lines.append(f"| {' | '.join([loss, *against, *on_other])} |")
     n_cells = trials().groupby(["dataset", "n_labeled"]).ngroups
-    heading = f"Change of the error, and in how many of {n_cells} cells a lower or a higher one is shown:"
-    return "\n".join([heading, "", *lines])
+    return "\n".join(
+        [
+            f"Change of the error in %, and in how many of {n_cells} cells a lower/a higher one is shown:",
+            "",
+            "| loss | against step 1 | against half | against itself, shuffled rows | "
+            "on shuffled rows against half | on noise |",
+            "| --- " * 6 + "|",
+            *lines,
+        ]
+    )
 
 
 def verdicts() -> str:
@@ -67,7 +79,7 @@ def verdicts() -> str:
         f"The verdict against step 1, with half the epochs and shuffled rows as placebos, over all "
         f"{total.total()} cells: {counts}. Against half the epochs, with shuffled rows as the placebo, "
         f"*helped*: {', '.join(beyond) or 'nowhere'} of {total.total() // len(LOSSES)}. Rank-N-Contrast on "
-        f"the labels alone, against half the epochs: {shown('Rank-N-Contrast on labels', HALF)}."
+        f"the labels alone, against half the epochs: {told('Rank-N-Contrast on labels', HALF)}."
     )
 
 
@@ -76,22 +88,21 @@ def stopping() -> str:
     real, both = "barycentre (real)", f"barycentre {STOPPED} (real)"
     return "\n".join(
         [
-            f"- half the epochs, against step 1: {shown(HALF, 'step 1')}",
-            f"- stopped by cross-validation, against step 1: {shown(STOPPED_STEP_1, 'step 1')}",
-            f"- barycentre, against step 1 stopped: {shown(real, STOPPED_STEP_1)}",
-            f"- barycentre stopped, against step 1 stopped: {shown(both, STOPPED_STEP_1)}",
-            f"- seven networks of step 1, against one: {shown(f'step 1 x {N_PEERS}', 'step 1')}",
+            "In these 15 cells:",
+            "",
+            f"- half the epochs, against step 1: {told(HALF, 'step 1')}",
+            f"- stopped by cross-validation, against step 1: {told(STOPPED_STEP_1, 'step 1')}",
+            f"- barycentre, against step 1 stopped: {told(real, STOPPED_STEP_1)}",
+            f"- barycentre stopped, against step 1 stopped: {told(both, STOPPED_STEP_1)}",
+            f"- seven networks of step 1, against one: {told(f'step 1 x {N_PEERS}', 'step 1')}",
         ]
     )
 
 
 def choosing() -> str:
     """What choosing the rows to label changes for DML-S2R."""
-    few = shipped_few_labels()
-    few = few[few["method"].eq("DML-S2R") & few["choice"].isin([RANDOM, CHOSEN])]
-    few = few.assign(method=few["choice"])
-    change = change_of(few, CHOSEN, RANDOM)
-    return f"To choose the rows to label changes the error of DML-S2R by {change:+.1f} % in the same cells."
+    change = percent(cells_of(CHOSEN, RANDOM).xs("DML-S2R", level="method")["change"])
+    return f"To choose the rows to label changes the error of DML-S2R by {change} in the same cells."
 
 
 def blocks() -> dict[str, str]:

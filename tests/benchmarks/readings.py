@@ -34,7 +34,7 @@ READINGS: dict[str, dict] = {
     "raw embedding, alpha 40, m 35, tau -0.5": {**RAW, "boundary": 40.0, "margin": 35.0, "temperature": -0.5},
     "separate Adam": {"optimizer_state": "separate"},
     "signed mining": {"miner": "signed"},
-    "literal weights": {"weighting": "literal"},
+    "weights as printed": {"weighting": "literal"},
     "equal weights (tau 0)": {"temperature": 0.0},
     "gradient through weights": {"weight_gradient": True},
     "metric before the last ReLU": {"metric_space": "before_relu"},
