@@ -77,7 +77,8 @@ def verdicts() -> str:
     counts = ", ".join(f"*{verdict}* in {total[verdict]}" for verdict in VERDICTS)
     return (
         f"The verdict against step 1, with half the epochs and shuffled rows as placebos, over all "
-        f"{total.total()} cells: {counts}. Against half the epochs, with shuffled rows as the placebo, "
+        f"{total.total()} cells, those of each loss judged together: {counts}. Against half the epochs, with "
+        f"shuffled rows as the placebo, "
         f"*helped*: {', '.join(beyond) or 'nowhere'} of {total.total() // len(LOSSES)}. Rank-N-Contrast on "
         f"the labels alone, against half the epochs: {told('Rank-N-Contrast on labels', HALF)}."
     )
