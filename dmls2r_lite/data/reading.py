@@ -16,7 +16,7 @@ import pandas as pd
 from ..foundation.parameters import did_you_mean
 from .dialect import Source, check_names, name_columns, parse
 from .noticing import shorten
-from .recognising import KINDS, MISSING, ORDERS, recognise
+from .recognising import DECIMALS, KINDS, MISSING, ORDERS, recognise
 from .unpacking import decode, split_sheet, unpack
 
 MAX_LISTED = 50  # columns in a message
@@ -141,8 +141,13 @@ def read_table(
         return reading, table, pd.Series(np.nan, index=table.index, name="")
     if target in reading.cells and target not in table:
         raise ValueError(f"drop_columns must not name the target, got {target}")
+    if target not in table and len(parts := target.split(",")) > 1 and {*map(str.strip, parts)} <= {*table}:
+        raise ValueError(
+            f"target must name one column, got {target}: run once for each, with the others in drop_columns; "
+            "in Python estimators take a table of several targets as y"
+        )
     check_column("target", target, path.name, table)
-    y = table.pop(target)
+    y, table = table[target], table.drop(columns=target)  # a pop would leave a block for each column
     if not pd.api.types.is_float_dtype(y):
         values = ", ".join(map(shorten, y.dropna().unique()[:3]))
         raise ValueError(
@@ -239,7 +244,7 @@ def check_types(name: str, given: str | Mapping[str, str] | None, columns: Seque
         rest = pair.sub("", given).strip()
         given = dict([*pair.findall(given), *([(rest, "")] if rest else [])])
     for column, kind in (given or {}).items():
-        if kind not in (*KINDS, *ORDERS):
+        if kind not in (*KINDS, *ORDERS, *DECIMALS):
             raise ValueError(
                 f"column_types must give a column one of {', '.join(KINDS)}, as in 'zip=text, when=date', "
                 f"got {column}={kind}"

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -151,15 +152,38 @@ class StoredModel(_Checked):
         return self.model.predict(self._prepare(features))
 
     def unseen_categories(self, features: pd.DataFrame) -> pd.DataFrame:
-        """`column`, `value` and `rows` of texts that the training did not have: rare ones to the model."""
+        """Texts that the training did not have, which are rare ones to the model.
+
+        That is their `column`, `value` and `rows`, and what is `alike` but for capitals, if anything is.
+        """
         found = []
         for kind, part, names in _of_columns(self.preprocessor).transformers_ if self.preprocessor else ():
             if kind == "category" and len(names):
                 texts = part[0].transform(features[names])
                 for name, known in zip(names, part[-1].categories_, strict=True):
-                    counts = texts[name].dropna().value_counts()
-                    found += [(name, value, n) for value, n in counts.items() if value not in set(known)]
-        return pd.DataFrame(found, columns=["column", "value", "rows"])
+                    alike = {str(value).casefold(): str(value) for value in known}
+                    counts = texts[name].dropna().value_counts().drop(known, errors="ignore")
+                    found += [
+                        (name, value, n, alike.get(value.casefold(), "")) for value, n in counts.items()
+                    ]
+        return pd.DataFrame(found, columns=["column", "value", "rows", "alike"])
+
+    def far_values(self, features: pd.DataFrame) -> dict[str, int]:
+        """In how many rows a column is farther from all values of the training than those are apart.
+
+        Nothing is known of it if no `MinMaxScaler` comes after what knows the columns.
+        """
+        steps = [step for _, step in getattr(self.preprocessor, "steps", ())]
+        if not isinstance(scaler := dict(enumerate(steps)).get(1), MinMaxScaler):
+            return {}
+        transformed = np.asarray(steps[0].transform(self._needed(features)))
+        is_far = np.abs(transformed - scaler.data_min_ - scaler.data_range_ / 2) > 1.5 * scaler.data_range_
+        counts: dict[str, int] = {}
+        for kind, _, names in steps[0].transformers_:
+            if kind in ("number", "date", "time"):
+                n_rows = is_far[:, steps[0].output_indices_[kind]].sum(axis=0)
+                counts |= {name: int(n) for name, n in zip(names, n_rows, strict=True) if n}
+        return counts
 
     def predict_interval(
         self, features: pd.DataFrame | ArrayLike, coverage: float | None = None
@@ -184,9 +208,11 @@ class StoredModel(_Checked):
             gaps = ", ".join(table.columns[table.isna().any()])
             demand(not gaps, f"features must have no gaps, as nothing fills them; got some in {gaps}")
             return table
-        # What took no part in training may be absent, but the transformer wants its place.
-        table = table.reindex(columns=_of_columns(self.preprocessor).feature_names_in_)
-        return as_in_fit(self.model, np.asarray(self.preprocessor.transform(table)))
+        return as_in_fit(self.model, np.asarray(self.preprocessor.transform(self._needed(table))))
+
+    def _needed(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The columns of the transformer; what took no part in training may be absent."""
+        return table.reindex(columns=_of_columns(self.preprocessor).feature_names_in_)
 
 
 def save_model(

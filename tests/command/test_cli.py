@@ -40,6 +40,16 @@ def test_answers_come_at_once(arguments, expected):
     assert "HEAVY" not in output
 
 
+def test_nobody_reads_on():
+    """As in `dmls2r datasets | head`: it ends without a word."""
+    code = "from dmls2r_lite.command.cli import main\nmain(['datasets'])"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait()) == (b"", 1)
+
+
 def test_version():
     assert re.search(r"\d+\.\d+\.\d+", CliRunner().invoke(cli.main, ["--version"]).output)
 
