@@ -125,14 +125,10 @@ def decide_marks(columns: Mapping[str, Mapping[str, str]], settled: Mapping[str,
     without_groups = [marks for marks in possible if not marks.thousands]
     if unclear and not (without_groups and all(settled.get(column) for column, _ in unclear)):
         column, text = min(unclear, key=lambda example: example[0] in settled)
-        how = (
-            ""
-            if column in settled
-            else f", or say that it is the former by column_types={f'{column}=number'!r}"
-        )
+        how = f", or say that it is the former by column_types={f'{column}=number'!r}"
         raise ValueError(
             f"{text!r} in column {column!r} may have a decimal mark or a thousands separator: write numbers "
-            f"without the latter{how}"
+            f"without the latter{'' if column in settled else how}"
         )
     return without_groups[0]
 

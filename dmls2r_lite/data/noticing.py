@@ -194,9 +194,8 @@ def _totals(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
     numbers = table.select_dtypes("float")
     for place, which in ((len(target) - 1, "last"), (0, "first")):
         row, others = numbers.iloc[place], numbers.iloc[1:] if place == 0 else numbers.iloc[:-1]
-        can_be_one = (
-            row.notna() & (others.count() - (others == 0).sum()).ge(3) & (others.min() < others.max())
-        )
+        is_frequent = (others.count() - (others == 0).sum()).ge(3)
+        can_be_one = row.notna() & is_frequent & (others.min() < others.max())
         beside = table.iloc[place].drop(row.index[can_be_one]).dropna()
         is_named = any(_SUMMARY.fullmatch(str(value).strip()) for value in beside)
         for kind, word, tolerance in (("sum", "total", 1e-6), ("mean", "mean", 1e-3)):

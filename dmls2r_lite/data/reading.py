@@ -75,7 +75,8 @@ def read(
         like ``lab_*``.
     column_types : str or mapping of str to str, optional
         What columns hold, whatever they look like: number, category, text, date (or: day first, month
-        first) or time; as a text ``gen=category, when=date``.
+        first) or time; as a text ``gen=category, when=date``. Of a number it says too that a mark which may
+        be one of decimals is; decimal point, decimal comma: if it is that one; number of any mark: no.
     missing_values : str, default=""
         What stands for a missing value besides, separated by commas.
     min_rows : int, default=3

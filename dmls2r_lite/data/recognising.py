@@ -133,11 +133,8 @@ class Column:
     def _find_kind(self) -> None:
         """Say what the texts are, as far as this column alone shows; of numbers and dates all possible."""
         said = "date" if self.said in ORDERS else "number" if self.said in DECIMALS else self.said
-        if (
-            self.said not in ORDERS
-            and said in _FORMS
-            and (wrong := [text for text in self.texts if not _FORMS[said](text)])
-        ):
+        has_form = said in _FORMS and self.said not in ORDERS
+        if has_form and (wrong := [text for text in self.texts if not _FORMS[said](text)]):
             self.refuse(f"must hold {said}s, got {wrong[0]!r} {self._row_of(wrong[0])}")
 
         def is_all(kind: str) -> bool:
@@ -258,7 +255,9 @@ def recognise(
         if types.is_float_dtype(values) and (is_infinite := np.isinf(values.to_numpy())).any():
             row = int(is_infinite.argmax())
             column.refuse(f"must be finite, got {str(written.iloc[row]).strip()} in row {row + 1}")
-        first = _first_places(values)
+        head = values[:1000]  # hardly any long column repeats itself that often
+        places, distinct = pd.factorize(head if head.nunique() > 2 else values)
+        first = [int((places == place).argmax()) for place in range(len(distinct[:3]))]
         shown = [" | ".join(_show(series.array[place]) for place in first) for series in (written, values)]
         is_guess = "(assumed: " in column.rule and column.said != "time"
         rows.append((name, column.kind, column.rule + column.marks, *shown, is_guess))
@@ -340,15 +339,6 @@ def _written_twice(texts: Sequence[str], values: np.ndarray) -> tuple[str, str] 
         if re.fullmatch(r".*[.,]\d+0", long) and re.search(r"[.,]\d", short) and len(short) < len(long):
             return long, short
     return None
-
-
-def _first_places(values: pd.Series) -> list[int]:
-    """Where the first three values stand; in a long column they are hardly far down."""
-    for part in (values[:1000], values):
-        places, distinct = pd.factorize(part)
-        if len(distinct) > 2:
-            break
-    return [int((places == place).argmax()) for place in range(len(distinct[:3]))]
 
 
 def _show(value: object) -> str:

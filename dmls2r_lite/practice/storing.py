@@ -15,12 +15,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.preparing import _to_numbers as to_numbers
-from ..foundation.checks import check_table
+from ..foundation.checks import RangeScaler, check_table
 from ..foundation.files import replacing
 from ..foundation.parameters import COUNT, SHARE, ParameterError, Rule, count, demand, number, shown
 from .packing import as_in_fit, pack, read_versions, unpack
@@ -163,21 +162,20 @@ class StoredModel(_Checked):
                 for name, known in zip(names, part[-1].categories_, strict=True):
                     alike = {str(value).casefold(): str(value) for value in known}
                     counts = texts[name].dropna().value_counts().drop(known, errors="ignore")
-                    found += [
-                        (name, value, n, alike.get(value.casefold(), "")) for value, n in counts.items()
-                    ]
+                    for value, n in counts.items():
+                        found.append((name, value, n, alike.get(value.casefold(), "")))
         return pd.DataFrame(found, columns=["column", "value", "rows", "alike"])
 
     def far_values(self, features: pd.DataFrame) -> dict[str, int]:
         """In how many rows a column is farther from all values of the training than those are apart.
 
-        Nothing is known of it if no `MinMaxScaler` comes after what knows the columns.
+        Nothing is known of it unless the preprocessor is a `Pipeline` that scales them to [0, 1] in its
+        second and last step.
         """
         steps = [step for _, step in getattr(self.preprocessor, "steps", ())]
-        if not isinstance(scaler := dict(enumerate(steps)).get(1), MinMaxScaler):
+        if len(steps) != 2 or not isinstance(steps[1], RangeScaler):
             return {}
-        transformed = np.asarray(steps[0].transform(self._needed(features)))
-        is_far = np.abs(transformed - scaler.data_min_ - scaler.data_range_ / 2) > 1.5 * scaler.data_range_
+        is_far = np.abs(np.asarray(self._prepare(features)) - 0.5) > 1.5
         counts: dict[str, int] = {}
         for kind, _, names in steps[0].transformers_:
             if kind in ("number", "date", "time"):
@@ -208,11 +206,9 @@ class StoredModel(_Checked):
             gaps = ", ".join(table.columns[table.isna().any()])
             demand(not gaps, f"features must have no gaps, as nothing fills them; got some in {gaps}")
             return table
-        return as_in_fit(self.model, np.asarray(self.preprocessor.transform(self._needed(table))))
-
-    def _needed(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The columns of the transformer; what took no part in training may be absent."""
-        return table.reindex(columns=_of_columns(self.preprocessor).feature_names_in_)
+        # What took no part in training may be absent, but the transformer wants its place.
+        table = table.reindex(columns=_of_columns(self.preprocessor).feature_names_in_)
+        return as_in_fit(self.model, np.asarray(self.preprocessor.transform(table)))
 
 
 def save_model(

@@ -150,8 +150,19 @@ def test_notebooks_that_cannot_be_read(notebooks):
 
 
 def test_benchmark_takes_several_values(tmp_path):
-    arguments = ["--quick", "--datasets", "toy", "--methods", "median", "3-NN", "--output", str(tmp_path)]
-    result = CliRunner().invoke(cli.main, ["benchmark", *arguments, "--jobs", "1"])
+    few = [
+        "--seeds",
+        "3",
+        "--n-labeled",
+        "20",
+        "--datasets",
+        "toy",
+        "--methods",
+        "median",
+        "--methods",
+        "3-NN",
+    ]
+    result = CliRunner().invoke(cli.main, ["benchmark", *few, "--output", str(tmp_path), "--jobs", "1"])
     assert result.exit_code == 0, result.output
     assert "6 trials to do" in result.stdout
     assert "6/6" in result.stderr
