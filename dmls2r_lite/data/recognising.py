@@ -171,7 +171,7 @@ class Column:
         """Numbers, or codes that are written like them."""
         padded = [text for shaped, text in self.shapes.items() if re.match("[+-]?09", shaped)]
         if self.said:
-            self.kind, self.rule = "number", "numbers, as column_types says"
+            self.kind, self.rule = "number", "numbers" + ", as column_types says" * (self.said == "number")
             return
         self.kind = "text"
         if padded and any(map(str.isdecimal, padded)):

@@ -227,12 +227,11 @@ class TestCommand:
         assert " ".join(result.output.split()).endswith(BEATS)
 
     def test_folder_of_a_short_run(self, tmp_path):
-        output, few = str(tmp_path / "results"), ["--seeds", "2", "--jobs", "1", "--output"]
-        asked = (
-            "--datasets boston --datasets toy --methods median --methods 3-NN --n-labeled 10 --n-labeled 20"
-        )
+        output = str(tmp_path / "results")
+        asked = "--datasets boston --datasets toy --methods median --methods 3-NN --seeds 2 --jobs 1"
+        asked += " --n-labeled 10 --n-labeled 20 --output"
         for to_do in (16, 0):
-            result = CliRunner().invoke(cli.main, ["benchmark", *asked.split(), *few, output])
+            result = CliRunner().invoke(cli.main, ["benchmark", *asked.split(), output])
             assert result.exit_code == 0, result.output
             assert f"{to_do} trials to do, into {output}" in result.output
         tables = CliRunner().invoke(cli.main, ["tables", output])
