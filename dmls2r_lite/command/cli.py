@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from ..data import catalog
-from .options import Commands, ManyValues, align, check_names, parameters_option, resumable
+from .options import Commands, align, check_names, parameters_option, resumable
 from .own_tables import choose, predict, read
 from .plan import find_notebooks, plan
 
@@ -94,7 +94,7 @@ def run(
             sys.exit(1)
 
 
-@main.command(cls=ManyValues)
+@main.command()
 @click.option(
     "--study",
     type=click.Choice(["paper", "few-labels", "newer-losses"]),
@@ -106,24 +106,25 @@ def run(
 @click.option(
     "--datasets",
     multiple=True,
-    metavar="NAME...",
-    help="Default: all of the study; air_quality_as_published keeps its -200 for missing values.",
+    metavar="NAME",
+    help="Repeatable. Default: all of the study; air_quality_as_published keeps its -200 for missing values.",
 )
-@click.option("--methods", multiple=True, metavar="NAME...", help="Default: all. A wrong name lists them.")
+@click.option(
+    "--methods", multiple=True, metavar="NAME", help="Repeatable. Default: all. A wrong name lists them."
+)
 @click.option(
     "--n-labeled",
     multiple=True,
     type=click.IntRange(3),
-    metavar="N...",
-    help="Default: 10 20 50, and for the paper what Table 1 has at 100.",
+    metavar="N",
+    help="Repeatable. Default: 10, 20, 50, and for the paper what Table 1 has at 100.",
 )
 @click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="How many splits.")
 @click.option("--jobs", default=2, show_default=True, help="Processes side by side; -1: one per core.")
 @click.option(
     "--output", type=FOLDER, default="results", show_default=True, help="Has trials, which are not run again."
 )
-@click.option("--quick", is_flag=True, help="A look in two minutes: 3 seeds at N = 20.")
-def benchmark(study: str, seeds: int, jobs: int, output: Path, quick: bool, **chosen: Any) -> None:
+def benchmark(study: str, seeds: int, jobs: int, output: Path, **chosen: Any) -> None:
     """Run every method on the same splits and add a row per trial to a table in the output folder.
 
     It may be stopped at any moment: the same command does the rest. `dmls2r tables` shows the results of
@@ -138,8 +139,6 @@ def benchmark(study: str, seeds: int, jobs: int, output: Path, quick: bool, **ch
     from ..study.trials import REPORT_SEEDS
 
     check_rules({"--jobs": jobs})
-    if quick:
-        chosen["n_labeled"], seeds = chosen["n_labeled"] or (20,), min(seeds, 3)
     chosen_study = {"paper": TRIALS, "few-labels": FEW_LABELS, "newer-losses": NEWER_LOSSES}[study]
     some_seeds = range(REPORT_SEEDS.start, REPORT_SEEDS.start + seeds)
     progress = chosen_study.run(output, seeds=some_seeds, n_jobs=jobs, **chosen)

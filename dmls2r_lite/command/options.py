@@ -34,23 +34,6 @@ class Commands(click.Group):
             raise click.ClickException(str(error)) from error
 
 
-class ManyValues(click.Command):
-    """A command whose repeatable options take several values at once: `--datasets boston toy`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Name the option again before each further value."""
-        repeatable = {name for known in self.params if known.multiple for name in known.opts}
-        given: list[str] = []
-        option = ""
-        for arg in args:
-            if arg.startswith("-"):
-                option = arg
-            elif option in repeatable and given[-1] != option:
-                given.append(option)
-            given.append(arg)
-        return super().parse_args(ctx, given)
-
-
 def parameters_option(words: str, known: Collection[str] | None = None) -> Callable[..., Any]:
     """The option -p NAME VALUE, which gives a mapping to `given`: lists are joined by commas.
 

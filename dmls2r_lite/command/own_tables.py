@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..data.unpacking import table_name
+from ..foundation.parameters import did_you_mean
 from .options import align, parameters_option
 
 # Heavy imports are inside the functions that need them, so that `dmls2r --help` is fast.
@@ -195,11 +196,21 @@ def _notices(stored: StoredModel, cells: pd.DataFrame, known: pd.DataFrame) -> I
         yield f"kept, but not used by the model: {enumerate_names(unused)}"
     if n_empty := len(cells) - len(known):
         yield f"rows without a value in any column that the model needs, which have no estimate: {n_empty}"
+    measured = [name for name, kind in stored.columns.items() if kind != "category"]
+    if measured and (n_bare := int(known[measured].isna().all(axis=1).sum())):
+        yield f"rows without any number, date or time, whose estimates are rough guesses: {n_bare}"
+    if far := stored.far_values(known):
+        where = enumerate_names([f"{shorten(name)} ({n} row{'s' * (n > 1)})" for name, n in far.items()])
+        yield (
+            f"farther from all values of the training than those are apart: {where}. Mistyped, or in another "
+            "unit? If not, the model knows nothing of such rows, and their intervals are too narrow"
+        )
     for name, n_missing in known.isna().sum().items():
         if n_missing:
             yield f"{shorten(name)}: {n_missing} without a value, filled as in training"
     for column, rows in stored.unseen_categories(known).groupby("column", sort=False):
-        n, values = rows["rows"].sum(), [repr(shorten(value)) for value in rows["value"]]
+        n, pairs = rows["rows"].sum(), zip(rows["value"], rows["alike"], strict=True)
+        values = [repr(shorten(value)) + f" for {shorten(known)!r}" * (known != "") for value, known in pairs]
         examples = ", ".join([*values[:3], *(["..."] if len(values) > 3 else [])])
         unseen = f"{n} with what the training did not have ({examples}), taken for something rare"
         yield f"{shorten(column)}: {unseen}"
@@ -268,10 +279,13 @@ def read_alike(path: Path, kinds: Mapping[str, str], missing_values: str) -> tup
     from ..data import noticing, reading
 
     names = list(map(str, reading.read_source(path).cells))
-    if missing := [name for name in kinds if name not in names]:
-        raise ValueError(f"{path} lacks columns that are needed: {noticing.enumerate_names(missing)}")
     further = [name for name in names if name not in kinds]
-    found = reading.read(path, further, column_types=kinds, missing_values=missing_values, min_rows=1)
+    if missing := [name for name in kinds if name not in names]:
+        likely = "".join(did_you_mean(name, further) for name in missing[: noticing.MAX_NAMES])
+        raise ValueError(f"{path} lacks columns that are needed: {noticing.enumerate_names(missing)}{likely}")
+    # A number is no answer to what its mark means: that the file must show.
+    types = {name: "number of any mark" if kind == "number" else kind for name, kind in kinds.items()}
+    found = reading.read(path, further, column_types=types, missing_values=missing_values, min_rows=1)
     return found, reading.mark_missing(found, missing_values)
 
 

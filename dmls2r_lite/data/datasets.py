@@ -243,6 +243,9 @@ def same_types(reading: Reading, columns: Iterable[object]) -> dict[str, str]:
     told = reading.columns.loc[list(map(str, columns))]
     orders = told["rule"].str.extract("^dates, ((?:day|month) first)")[0]
     kinds = orders.fillna(told["taken_for"].replace("truth", "category"))
+    has_decimals = (reading.table[kinds.index[kinds == "number"]] % 1 > 0).any()
+    for name in has_decimals.index[has_decimals]:
+        kinds[name] = "decimal comma" if "decimal comma" in told["rule"][name] else "decimal point"
     return dict(zip(map(str, kinds.index), kinds, strict=True))
 
 

@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -63,12 +64,14 @@ def parse(text: str, assumed: tuple[str, ...] = ()) -> Source:
     _, header = next(rows, (0, []))
     names = [name.strip() for name in header]
     names[0] = re.sub(r"^#\s*", "", names[0]) or names[0]
-    frames, starts = [pd.DataFrame(columns=range(len(names)), dtype=str)], []
-    while chunk := list(itertools.islice(rows, _CHUNK)):
+    frames: list[pd.DataFrame] = []
+    starts: list[int] = []
+    while (chunk := list(itertools.islice(rows, _CHUNK))) or not frames:
         starts += [start for start, _ in chunk]
-        frames.append(pd.DataFrame([row for _, row in chunk], dtype=str))
+        frames.append(pd.DataFrame([row for _, row in chunk], columns=range(len(names)), dtype=str))
+    cells = pd.concat(frames, ignore_index=True) if frames[1:] else frames[0]
     assumed += (said,) if said else ()
-    return Source(name_columns(names, pd.concat(frames, ignore_index=True)), starts, separator, assumed)
+    return Source(name_columns(names, cells), starts, separator, assumed)
 
 
 def name_columns(names: Sequence[str], cells: pd.DataFrame) -> pd.DataFrame:
@@ -82,11 +85,15 @@ def name_columns(names: Sequence[str], cells: pd.DataFrame) -> pd.DataFrame:
     check_names(names)
     cells.columns = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
     texts = [name for name in map(str, cells) if not is_number(name)]
-    found = [name for name in texts if cells[name].astype(str).str.strip().eq(name).any()]
-    if found and (len(texts) < len(names) or len(found) == len(texts) > 1):
+
+    def occurs(name: str) -> bool:
+        return bool(cells[name].astype(str).str.strip().eq(name).any())
+
+    if any(map(occurs, texts)) if len(texts) < len(names) else len(texts) > 1 and all(map(occurs, texts)):
         raise ValueError(
             f"must have the names of its columns in the first line, but {', '.join(cells.columns[:5])}"
-            f" look like values: {found[0]!r} occurs again below. Write a line of names above it"
+            f" look like values: {next(filter(occurs, texts))!r} occurs again below. Write a line of names "
+            "above it"
         )
     return cells
 
@@ -95,7 +102,7 @@ def check_names(names: Sequence[str]) -> None:
     """Raise ValueError if a line of names looks like one of values, or names repeat."""
     given = [name for name in names if name]
     numbers = [name for name in given if is_number(name)]
-    repeated = sorted({name for name in given if given.count(name) > 1})
+    repeated = sorted(name for name, n in Counter(given).items() if n > 1)
     values = [float(number) for number in numbers if re.fullmatch(r"\d+(\.\d+)?", number)]
     steps = np.diff(values)
     are_years = all(re.fullmatch(r"(19|20)\d\d", number) for number in numbers)

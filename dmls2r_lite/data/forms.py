@@ -89,16 +89,16 @@ def is_number(text: str) -> bool:
     return len(text) < 400 and bool(fitting(shape(text.strip())))
 
 
-def decide_marks(columns: Mapping[str, Mapping[str, str]], settled: Iterable[str] = ()) -> Marks:
+def decide_marks(columns: Mapping[str, Mapping[str, str]], settled: Mapping[str, bool]) -> Marks:
     """The one meaning of marks under which all numbers of a file are numbers.
 
     Parameters
     ----------
     columns : mapping of str to mapping of str to str
         For each column of numbers a text of each shape in it.
-    settled : iterable of str
-        Columns that are said to hold numbers: where they alone leave open whether a mark is that of
-        decimals, it is.
+    settled : mapping of str to bool
+        Columns that are said to hold numbers, and whether a mark that may be that of decimals then is: where
+        they alone leave it open.
 
     Raises
     ------
@@ -123,11 +123,12 @@ def decide_marks(columns: Mapping[str, Mapping[str, str]], settled: Iterable[str
         example for shaped, example in examples.items() if any(marks.group(shaped) for marks in possible)
     ]
     without_groups = [marks for marks in possible if not marks.thousands]
-    if unclear and not (without_groups and {column for column, _ in unclear} <= set(settled)):
-        column, text = unclear[0]
+    if unclear and not (without_groups and all(settled.get(column) for column, _ in unclear)):
+        column, text = min(unclear, key=lambda example: example[0] in settled)
+        how = f", or say that it is the former by column_types={f'{column}=number'!r}"
         raise ValueError(
             f"{text!r} in column {column!r} may have a decimal mark or a thousands separator: write numbers "
-            f"without the latter, or say that it is the former by column_types={f'{column}=number'!r}"
+            f"without the latter{'' if column in settled else how}"
         )
     return without_groups[0]
 
@@ -162,7 +163,7 @@ def look_like_codes(texts: Iterable[str]) -> bool:
 
 def are_seasons(texts: Iterable[str]) -> bool:
     """Whether all texts are like 2005-06, two years in a row, so that the last part is hardly a month."""
-    pairs = [re.fullmatch(r"(\d{4})-(\d\d)", text, re.ASCII) for text in texts]
+    pairs = (re.fullmatch(r"(\d{4})-(\d\d)", text, re.ASCII) for text in texts)
     return all(pair and (int(pair[1]) + 1) % 100 == int(pair[2]) for pair in pairs)
 
 

@@ -18,6 +18,7 @@ _CODE = re.compile(  # nines, powers of ten, numbers of 1e30 or more, ends of in
     r"-?(99+(\.99?)?|10{10,}|1e\+\d+|[\d.]+e\+([3-9]\d|\d{3}))|-9|-200|-999\.25|-32768|-?32767|65535"
     r"|-2147483648|2147483647|1899-12-3[01]|19[07]0-01-01|(20|29|99)99-12-31"
 )
+_SIGN = re.compile("'?[<>=~≤≥≈]{1,2}'?")
 _SUMMARY = re.compile(
     r"(grand |sub)?(total|sum|summe|gesamt\w*|insgesamt|somme|suma|totale|mean|average|avg|mittel\w*|"
     r"durchschnitt|moyenne|media)s?\W*",
@@ -42,7 +43,7 @@ _RARE = (
 
 
 class Notice(NamedTuple):
-    """A sentence on a table, and what it is about: codes, total, classes, repeats, groups or sides."""
+    """A sentence on a table, and its topic: bounds, codes, total, classes, repeats, groups or sides."""
 
     topic: str
     text: str
@@ -66,6 +67,7 @@ def find_notices(features: pd.DataFrame, target: pd.Series, described: pd.DataFr
 
     Notes
     -----
+    - *Bounds.* A column of signs (<, >, =, ~, perhaps in quotes), one of < and > among them.
     - *Codes* for a missing value: see `find_codes`. Zeros are none, though some files write them so.
     - *Total.* The last row, or the first, if its cells are the sums, or the means, of their columns: two
       cells or more and the most of those that could be; one is enough if nothing else is in the row, or a
@@ -85,6 +87,7 @@ def find_notices(features: pd.DataFrame, target: pd.Series, described: pd.DataFr
     is_identifier = described["treatment"].str.startswith("left out: text") | (described["warning"] != "")
     telling = features.loc[is_labeled, ~is_identifier.to_numpy()]
     found = {
+        "bounds": _bounds(features),
         "codes": _codes(features, target),
         "total": _totals(features, target),
         "classes": _classes(target[is_labeled]),
@@ -140,7 +143,8 @@ def find_codes(column: pd.Series) -> dict[str, int]:
     is_date = types.is_datetime64_any_dtype(column)
     if not is_date and not types.is_any_real_numeric_dtype(column):
         return {}
-    counts = column.dropna().value_counts().sort_index()
+    found, n_times = np.unique(column.dropna().to_numpy(), return_counts=True)  # value_counts is slower
+    counts = pd.Series(n_times, index=found)
     low = len(list(itertools.takewhile(_looks_like_code, counts.index)))
     high = len(counts) - len(list(itertools.takewhile(_looks_like_code, reversed(counts.index))))
     if high - low < 2:
@@ -161,6 +165,16 @@ def _looks_like_code(value: float | pd.Timestamp) -> bool:
     return bool(_CODE.fullmatch(_write(value)))
 
 
+def _bounds(features: pd.DataFrame) -> Iterator[str]:
+    for name, column in features.select_dtypes(exclude=["number", "datetime", "timedelta"]).items():
+        signs = column.dropna().astype(str).unique()
+        if any(re.search("[<>≤≥]", sign) for sign in signs) and all(map(_SIGN.fullmatch, signs)):
+            yield (
+                f"{shorten(name)}: signs ({enumerate_names(signs)}). Where one says that the number beside "
+                "it is a bound, empty that number: it counts as a value, or as a label"
+            )
+
+
 def _codes(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
     where: dict[str, dict[str, int]] = {}
     for column in (target, *(features[name] for name in features)):
@@ -179,8 +193,9 @@ def _totals(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
     table = features.assign(**{str(target.name): target})
     numbers = table.select_dtypes("float")
     for place, which in ((len(target) - 1, "last"), (0, "first")):
-        row, others = numbers.iloc[place], numbers.drop(index=numbers.index[place])
-        can_be_one = row.notna() & ((others != 0) & others.notna()).sum().ge(3) & others.nunique().gt(1)
+        row, others = numbers.iloc[place], numbers.iloc[1:] if place == 0 else numbers.iloc[:-1]
+        is_frequent = (others.count() - (others == 0).sum()).ge(3)
+        can_be_one = row.notna() & is_frequent & (others.min() < others.max())
         beside = table.iloc[place].drop(row.index[can_be_one]).dropna()
         is_named = any(_SUMMARY.fullmatch(str(value).strip()) for value in beside)
         for kind, word, tolerance in (("sum", "total", 1e-6), ("mean", "mean", 1e-3)):
@@ -258,12 +273,14 @@ def _groups(features: pd.DataFrame, is_labeled: np.ndarray, described: pd.DataFr
 
 def _sides(features: pd.DataFrame, is_labeled: np.ndarray) -> Iterator[str]:
     for name, column in features.items():
-        labeled, others = column[is_labeled].dropna(), column[~is_labeled].dropna()
-        if len(others) < 3 or (others != others.iloc[0]).any() or labeled.nunique() < 3:
+        others = column.array[~is_labeled]
+        others = others[~others.isna()]
+        if len(others) < 3 or (others != others[0]).any():
             continue
-        if (labeled == others.iloc[0]).mean() ** len(others) < 0.01:
+        labeled = column[is_labeled].dropna()
+        if labeled.nunique() > 2 and (labeled == others[0]).mean() ** len(others) < 0.01:
             yield (
-                f"{shorten(name)}: {shorten(others.iloc[0])} in all {len(others)} unlabeled rows that have a "
+                f"{shorten(name)}: {shorten(others[0])} in all {len(others)} unlabeled rows that have a "
                 f"value, but {labeled.nunique()} values in labeled ones. If it is known only after the "
                 "target: drop_columns"
             )

@@ -16,7 +16,7 @@ import pandas as pd
 from ..foundation.parameters import did_you_mean
 from .dialect import Source, check_names, name_columns, parse
 from .noticing import shorten
-from .recognising import KINDS, MISSING, ORDERS, recognise
+from .recognising import DECIMALS, KINDS, MISSING, ORDERS, recognise
 from .unpacking import decode, split_sheet, unpack
 
 MAX_LISTED = 50  # columns in a message
@@ -75,7 +75,8 @@ def read(
         like ``lab_*``.
     column_types : str or mapping of str to str, optional
         What columns hold, whatever they look like: number, category, text, date (or: day first, month
-        first) or time; as a text ``gen=category, when=date``.
+        first) or time; as a text ``gen=category, when=date``. Of a number it says too that a mark which may
+        be one of decimals is; decimal point, decimal comma: if it is that one; number of any mark: no.
     missing_values : str, default=""
         What stands for a missing value besides, separated by commas.
     min_rows : int, default=3
@@ -141,8 +142,13 @@ def read_table(
         return reading, table, pd.Series(np.nan, index=table.index, name="")
     if target in reading.cells and target not in table:
         raise ValueError(f"drop_columns must not name the target, got {target}")
+    if target not in table and len(parts := target.split(",")) > 1 and {*map(str.strip, parts)} <= {*table}:
+        raise ValueError(
+            f"target must name one column, got {target}: run once for each, with the others in drop_columns; "
+            "in Python estimators take a table of several targets as y"
+        )
     check_column("target", target, path.name, table)
-    y = table.pop(target)
+    y, table = table[target], table.drop(columns=target)  # a pop would leave a block for each column
     if not pd.api.types.is_float_dtype(y):
         values = ", ".join(map(shorten, y.dropna().unique()[:3]))
         raise ValueError(
@@ -239,7 +245,7 @@ def check_types(name: str, given: str | Mapping[str, str] | None, columns: Seque
         rest = pair.sub("", given).strip()
         given = dict([*pair.findall(given), *([(rest, "")] if rest else [])])
     for column, kind in (given or {}).items():
-        if kind not in (*KINDS, *ORDERS):
+        if kind not in (*KINDS, *ORDERS, *DECIMALS):
             raise ValueError(
                 f"column_types must give a column one of {', '.join(KINDS)}, as in 'zip=text, when=date', "
                 f"got {column}={kind}"

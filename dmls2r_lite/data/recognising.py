@@ -19,6 +19,9 @@ MISSING = frozenset(["", "?", "-", ".", "NA", "N/A", "n/a", "NaN", "nan", "-NaN"
 MISSING |= {"NULL", "null", "None", "<NA>", "#NA", "#N/A"}
 KINDS = ("number", "category", "text", "date", "time")
 ORDERS = ("day first", "month first")  # of dates: kinds too
+# The marks that stand before decimals in a column of numbers, where its file leaves that open: by a user's
+# answer, or as in the table of which this one has more rows
+DECIMALS = {"number": ".,", "decimal point": ".", "decimal comma": ",", "number of any mark": ""}
 _FORMS: Mapping[str, Callable] = {"number": is_number, "date": DATE.fullmatch, "time": TIME.fullmatch}
 _TRUTH = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 _NOT_KNOWN = re.compile(  # words that people write in place of a number
@@ -77,19 +80,20 @@ class Column:
         if isinstance(cells.dtype, pd.CategoricalDtype):
             cells = cells.astype(cells.cat.categories.dtype)
         if not types.is_string_dtype(cells):
-            values, kind = _keep_type(cells.infer_objects(), said)
+            values, kind = _keep_type(cells.infer_objects(), "number" if said in DECIMALS else said)
             if kind:
                 what = "true or false" if kind == "truth" else f"{kind}s"
                 return cls(str(cells.name), said, values, kind=kind, rule=f"{what}, as in the file")
             cells = _as_texts(cells)
-        stripped = cells.astype(object).where(cells.notna(), "").str.strip()
-        distinct = list(stripped.unique())
+        stripped = [text.strip() if isinstance(text, str) else "" for text in cells.tolist()]
+        distinct = list(dict.fromkeys(stripped))
         texts, rule = [text for text in distinct if text not in missing], ""
         are_codes = len(texts) > 1 and all(re.fullmatch("[A-Z]{2}", text) for text in texts)
         if are_codes and "NA" in missing.intersection(distinct):  # Namibia among countries
             missing, rule = missing - {"NA"}, "texts; NA is one of them (assumed: all have two letters)"
             texts = [text for text in distinct if text not in missing]
-        values = stripped.mask(stripped.isin(missing))
+        known = [np.nan if text in missing else text for text in stripped]
+        values = pd.Series(known, cells.index, dtype=object)
         column = cls(str(cells.name), said, values, texts, rule=rule)
         column._find_kind()
         if marks := [text for text in distinct if text and text in missing]:
@@ -104,9 +108,17 @@ class Column:
             found.setdefault(shape(text), text)
         return found
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether what is said tells what the marks in numbers mean."""
+        marks = {mark for shaped in self.shapes for mark in shaped if mark in ".,"}
+        return marks <= set(DECIMALS.get(self.said, ""))
+
     def spread(self, values: Sequence[Any] | np.ndarray | pd.Series) -> None:
         """Take one value for each text for what the column holds."""
-        self.values = self.values.map(pd.Series(values, index=self.texts))
+        places, _ = pd.factorize(self.values)  # in `texts`, which are in the order of their first rows
+        known = pd.api.extensions.take(np.asarray(values), places, allow_fill=True)
+        self.values = pd.Series(known, self.values.index)
 
     def refuse(self, what: str) -> NoReturn:
         """Raise ValueError about this column, with what a user can do who has not said what it holds."""
@@ -120,8 +132,9 @@ class Column:
 
     def _find_kind(self) -> None:
         """Say what the texts are, as far as this column alone shows; of numbers and dates all possible."""
-        said = "date" if self.said in ORDERS else self.said
-        if self.said in _FORMS and (wrong := [text for text in self.texts if not _FORMS[said](text)]):
+        said = "date" if self.said in ORDERS else "number" if self.said in DECIMALS else self.said
+        has_form = said in _FORMS and self.said not in ORDERS
+        if has_form and (wrong := [text for text in self.texts if not _FORMS[said](text)]):
             self.refuse(f"must hold {said}s, got {wrong[0]!r} {self._row_of(wrong[0])}")
 
         def is_all(kind: str) -> bool:
@@ -158,7 +171,7 @@ class Column:
         """Numbers, or codes that are written like them."""
         padded = [text for shaped, text in self.shapes.items() if re.match("[+-]?09", shaped)]
         if self.said:
-            self.kind, self.rule = "number", "numbers, as column_types says"
+            self.kind, self.rule = "number", "numbers" + ", as column_types says" * (self.said == "number")
             return
         self.kind = "text"
         if padded and any(map(str.isdecimal, padded)):
@@ -231,7 +244,7 @@ def recognise(
     """
     columns = [Column.of(cells[name], kinds.get(name, ""), missing) for name in map(str, cells)]
     numbers = [column for column in columns if column.kind == "number" and column.texts]
-    settled = {column.name for column in numbers if column.said}
+    settled = {column.name: column.is_settled for column in numbers if column.said}
     marks = forms.decide_marks({column.name: column.shapes for column in numbers}, settled)
     for column in numbers:
         _to_numbers(column, marks)
@@ -242,9 +255,11 @@ def recognise(
         if types.is_float_dtype(values) and (is_infinite := np.isinf(values.to_numpy())).any():
             row = int(is_infinite.argmax())
             column.refuse(f"must be finite, got {str(written.iloc[row]).strip()} in row {row + 1}")
-        first = values.dropna().drop_duplicates()[:3]
-        shown = [" | ".join(series[first.index].map(_show)) for series in (written, values)]
-        is_guess = "(assumed: " in column.rule and column.said in ("", "date")  # which leaves the order open
+        head = values[:1000]  # hardly any long column repeats itself that often
+        places, distinct = pd.factorize(head if head.nunique() > 2 else values)
+        first = [int((places == place).argmax()) for place in range(len(distinct[:3]))]
+        shown = [" | ".join(_show(series.array[place]) for place in first) for series in (written, values)]
+        is_guess = "(assumed: " in column.rule and column.said != "time"
         rows.append((name, column.kind, column.rule + column.marks, *shown, is_guess))
     told = pd.DataFrame(rows, columns=["column", "taken_for", "rule", "written", "read", "guessed"])
     table = pd.DataFrame({column.name: column.values for column in columns}, index=cells.index)
@@ -308,9 +323,9 @@ def _to_numbers(column: Column, marks: Marks) -> None:
         told.append("decimal comma")
     if any(map(marks.group, column.shapes)):
         told.append(f"{marks.thousands!r} between thousands")
-    if forms.may_have_groups(column.shapes) and not marks.thousands and not column.said:
+    if forms.may_have_groups(column.shapes) and not marks.thousands and not column.is_settled:
         told.append(f"{marks.decimal!r} before decimals (assumed: as in other columns)")
-    if len(set(values)) < len(values) and (same := _written_twice(column.texts, values)):
+    if not column.said and len(set(values)) < len(values) and (same := _written_twice(column.texts, values)):
         told.append(f"{same[0]} is the same as {same[1]} (assumed: no codes)")
     column.rule = ", ".join(told)
     column.spread(values)

@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.preparing import _to_numbers as to_numbers
-from ..foundation.checks import check_table
+from ..foundation.checks import RangeScaler, check_table
 from ..foundation.files import replacing
 from ..foundation.parameters import COUNT, SHARE, ParameterError, Rule, count, demand, number, shown
 from .packing import as_in_fit, pack, read_versions, unpack
@@ -151,15 +151,37 @@ class StoredModel(_Checked):
         return self.model.predict(self._prepare(features))
 
     def unseen_categories(self, features: pd.DataFrame) -> pd.DataFrame:
-        """`column`, `value` and `rows` of texts that the training did not have: rare ones to the model."""
+        """Texts that the training did not have, which are rare ones to the model.
+
+        That is their `column`, `value` and `rows`, and what is `alike` but for capitals, if anything is.
+        """
         found = []
         for kind, part, names in _of_columns(self.preprocessor).transformers_ if self.preprocessor else ():
             if kind == "category" and len(names):
                 texts = part[0].transform(features[names])
                 for name, known in zip(names, part[-1].categories_, strict=True):
-                    counts = texts[name].dropna().value_counts()
-                    found += [(name, value, n) for value, n in counts.items() if value not in set(known)]
-        return pd.DataFrame(found, columns=["column", "value", "rows"])
+                    alike = {str(value).casefold(): str(value) for value in known}
+                    counts = texts[name].dropna().value_counts().drop(known, errors="ignore")
+                    for value, n in counts.items():
+                        found.append((name, value, n, alike.get(value.casefold(), "")))
+        return pd.DataFrame(found, columns=["column", "value", "rows", "alike"])
+
+    def far_values(self, features: pd.DataFrame) -> dict[str, int]:
+        """In how many rows a column is farther from all values of the training than those are apart.
+
+        Nothing is known of it unless the preprocessor is a `Pipeline` that scales them to [0, 1] in its
+        second and last step.
+        """
+        steps = [step for _, step in getattr(self.preprocessor, "steps", ())]
+        if len(steps) != 2 or not isinstance(steps[1], RangeScaler):
+            return {}
+        is_far = np.abs(np.asarray(self._prepare(features)) - 0.5) > 1.5
+        counts: dict[str, int] = {}
+        for kind, _, names in steps[0].transformers_:
+            if kind in ("number", "date", "time"):
+                n_rows = is_far[:, steps[0].output_indices_[kind]].sum(axis=0)
+                counts |= {name: int(n) for name, n in zip(names, n_rows, strict=True) if n}
+        return counts
 
     def predict_interval(
         self, features: pd.DataFrame | ArrayLike, coverage: float | None = None

@@ -52,7 +52,7 @@ def take_in(path: Path, table: Table) -> tuple[dict[str, Any], dict[str, Any]]:
         result["refused"], words["refused"] = type(error).__name__, str(error)
         return result, words
     described, y = data.columns, repr(data.target.tolist())
-    result["features"] = (list(data.features), y, data.n_unlabeled, data.column_types)
+    result["features"] = (list(data.features), y, data.n_unlabeled)
     result["described"] = described[["kind", "missing", "distinct"]].to_numpy().tolist()
     result["notices"] = [notice.topic for notice in data.notices]
     words["dataset"] = (data.name, data.target_label, data.note, data.doubts, described.to_numpy().tolist())

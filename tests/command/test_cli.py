@@ -1,5 +1,6 @@
 """The command line: what is asked, what is refused, and how fast."""
 
+import os
 import re
 import subprocess
 import sys
@@ -38,6 +39,15 @@ def test_answers_come_at_once(arguments, expected):
     output = subprocess.check_output([sys.executable, "-c", code], text=True)
     assert expected in output
     assert "HEAVY" not in output
+
+
+def test_nobody_reads_on():
+    """As in `dmls2r datasets | head`: it ends without a word."""
+    read, write = os.pipe()
+    os.close(read)
+    code = "from dmls2r_lite.command.cli import main\nmain(['datasets'])"
+    ended = subprocess.run([sys.executable, "-c", code], stdout=write, stderr=subprocess.PIPE, check=False)
+    assert (ended.stderr, ended.returncode) == (b"", 1)
 
 
 def test_version():
@@ -140,8 +150,8 @@ def test_notebooks_that_cannot_be_read(notebooks):
 
 
 def test_benchmark_takes_several_values(tmp_path):
-    arguments = ["--quick", "--datasets", "toy", "--methods", "median", "3-NN", "--output", str(tmp_path)]
-    result = CliRunner().invoke(cli.main, ["benchmark", *arguments, "--jobs", "1"])
+    few = "--seeds 3 --n-labeled 20 --datasets toy --methods median --methods 3-NN --jobs 1 --output"
+    result = CliRunner().invoke(cli.main, ["benchmark", *few.split(), str(tmp_path)])
     assert result.exit_code == 0, result.output
     assert "6 trials to do" in result.stdout
     assert "6/6" in result.stderr

@@ -8,10 +8,12 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
 
 from dmls2r_lite.command.cli import main
 from dmls2r_lite.data import reading
 from dmls2r_lite.data.preparing import make_preprocessor
+from dmls2r_lite.foundation.checks import make_scaler
 from dmls2r_lite.practice.intervals import ConformalRegressor
 from dmls2r_lite.practice.storing import Card, load_model, save_model
 
@@ -43,8 +45,8 @@ def save(table, folder):
         table.to_csv("train.csv", index=False)
         read = reading.read("train.csv", drop_columns).table
         y = read.pop("price")
-        preprocessor = make_preprocessor(read).fit(read)
-        model = (estimator or Ridge()).fit(preprocessor.transform(read).to_numpy(), y)
+        preprocessor = make_pipeline(make_preprocessor(read), make_scaler("minmax"))
+        model = (estimator or Ridge()).fit(preprocessor.fit_transform(read), y)
         how = {"column_types": column_types, "missing_values": missing_values, "overwrite": True}
         card = Card("sales", "price", 30, 10, **of_card)
         save_model(model, "model.dmls2r", card, preprocessor=preprocessor, **how)
@@ -125,10 +127,35 @@ def test_gaps_new_categories_and_empty_rows(save, table):
     assert (written["more"] == "a, b").all()
 
 
+def test_rows_unlike_those_of_the_training(save, table):
+    table = table.astype({"is_new": object})
+    table.loc[0, "size"], table.loc[1, "day"], table.loc[2, "code"] = -999, "2030-01-01", "X"
+    table.loc[3, ["size", "day", "hour"]] = np.nan
+    lines = run(save(), table)[0].stderr.splitlines()
+    assert "rows without any number, date or time, whose estimates are rough guesses: 1" in lines
+    far = "farther from all values of the training than those are apart: size (1 row), day (1 row). Mistyped"
+    assert [line[: len(far)] for line in lines].count(far) == 1
+    assert "code: 1 with what the training did not have ('X' for 'x'), taken for something rare" in lines
+
+
+@pytest.mark.parametrize(
+    ("kind", "mark", "other"), [("decimal point", ".", ","), ("decimal comma", ",", ".")]
+)
+def test_a_mark_that_may_be_either_is_that_of_the_training(save, table, kind, mark, other):
+    expected = run(save(), table.assign(size="1.06"))[1]["prediction"].tolist()
+    model = save(column_types={"size": kind})
+    estimates = run(model, table.assign(size=f"1{mark}060"))[1]["prediction"]
+    assert estimates.str.replace(",", ".").tolist() == expected
+    table.assign(size=f"1{other}060").to_csv("other.csv")
+    assert "may have a decimal mark or a thousands separator" in predict(model, "other.csv").stderr
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"hour": None, "code": None}, "new.csv lacks columns that are needed: code, hour"),
+        ({"size": None, "Size": 1.5}, "lacks columns that are needed: size; did you mean Size?"),
+        ({"size": "1,060"}, "decimal mark or a thousands separator: write numbers without the latter\n"),
         ({"size": "large"}, "column 'size' must hold numbers, got 'large' (row 1)"),
         ({"day": 1.5}, "column 'day' must hold dates, got '1.5' (row 1)"),
         ({"hour": "2024-01-01"}, "column 'hour' must hold times, got '2024-01-01'"),
@@ -145,6 +172,7 @@ def test_other_tables_are_refused(save, table, change, message):
     result = predict(model, "new.csv")
     assert result.exit_code == 1
     assert message in result.stderr
+    assert "column_types" not in result.stderr  # which cannot be given here
     assert sorted(os.listdir()) == ["model.dmls2r", "new.csv"]
 
 

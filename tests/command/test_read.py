@@ -50,6 +50,9 @@ CODED = "a,lab2,lab1 1,10,11 2,21,20 3,29,-999 4,41,40 5,52,50 6,, 7,, 8,, 9,,"
          ["y is known in 0: dmls2r choose says which to label"]),
         ("gen,y 101,3 102,4 101,5 103,", {"column_types": "gen=category"}, ["gen     category"]),
         ("a,y 1,3 n.d.,4 3,5 4,6", {"missing_values": "n.d."}, ["n.d. for missing"]),
+        ('a,y,"a,y" 1,2,2 3,4,5 5,6,6', {"target": "a,y"}, ["3 columns; a,y is known in 3"]),
+        ("a,sign,y 1,>,2 3,=,4 5,>,6", {"target": "y"}, ["- sign: signs (>, =). Where one says that"]),
+        ("a,sign,y 1,<=,2 3,,4 5,,6", {"target": "y"}, ["- sign: signs (<=). Where one says that"]),
     ],
 )  # fmt: skip
 def test_what_a_run_would_say(text, parameters, told):
@@ -70,6 +73,7 @@ def test_columns_named_several_times_are_all_left_out():
     [
         ([("target", "z")], "target must name a column of t.csv (a, y), got 'z'"),
         ([("target", "Y")], "got 'Y'; did you mean y?"),
+        ([("target", "a, y")], "target must name one column, got a, y: run once for each"),
         ([("seed", "1")], "unknown parameter 'seed'; known are target, drop_columns, column_types, missing"),
         ([("target", "a"), ("target", "y")], "give target once, got a and y"),
         ([("missing_values", "7")], "missing_values must occur in the file, got 7, which does not"),

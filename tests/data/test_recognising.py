@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dmls2r_lite.data.datasets import load_dataset
+from dmls2r_lite.data.datasets import load_dataset, same_types
 from dmls2r_lite.data.forms import look_like_codes
 from dmls2r_lite.data.reading import read
 
@@ -282,6 +282,12 @@ class TestKinds:
         assert reading.table["code"].tolist() == [1.1, 1.2, 1.3]
         assert reading.table["t"].tolist() == ["1:10", "1:20", "1:30"]
         assert read(path, column_types={"t": "time"}).table["t"][0] == pd.Timedelta("70min")
+        told = same_types(reading, ["zip", "when", "y", "code"])
+        assert [*told.values()] == ["text", "month first", "number", "decimal point"]
+        again = read(path, "t", column_types=told | {"gen": "number of any mark"})
+        pd.testing.assert_frame_equal(again.table[[*told]], reading.table[[*told]])
+        semicolons = read(write("a;b\n1,5;x\n2,25;x\n3;y"))
+        assert same_types(semicolons, "ab") == {"a": "decimal comma", "b": "text"}
 
     def test_kinds_of_files_with_types(self, tmp_path):
         path = tmp_path / "t.parquet"

@@ -212,7 +212,8 @@ class TestCommand:
 
     def test_folder_of_a_short_run(self, tmp_path):
         output = str(tmp_path / "results")
-        asked = "--datasets boston toy --methods median 3-NN --seeds 2 --jobs 1 --n-labeled 10 20 --output"
+        asked = "--datasets boston --datasets toy --methods median --methods 3-NN --seeds 2 --jobs 1"
+        asked += " --n-labeled 10 --n-labeled 20 --output"
         for to_do in (16, 0):
             result = CliRunner().invoke(cli.main, ["benchmark", *asked.split(), output])
             assert result.exit_code == 0, result.output
