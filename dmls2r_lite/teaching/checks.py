@@ -73,11 +73,11 @@ def check(
     got, problem = _call(lambda: function(*given))
     if problem is None:
         try:
-            problem = _changed_input(function, arguments, given)
-            if problem is None and (problem := _difference(got, expected, tolerance)):
-                hints = (hint for value, hint in mistakes if _difference(got, value, tolerance) is None)
-                problem = next(hints, f"{problem}; {hint}" if hint else problem)
+            problem = _difference(got, expected, tolerance)
             problem = problem or _gradient_difference(got, given, gradients, tolerance)
+            known = (hint for value, hint in mistakes if _difference(got, value, tolerance) is None)
+            problem = problem and next(known, f"{problem}; {hint}" if hint else problem)
+            problem = _changed_input(function, arguments, given) or problem
         except Exception as error:  # a result may be anything
             problem = f"what it returns cannot be compared: {type(error).__name__}: {error}"
     _report(name, problem)
