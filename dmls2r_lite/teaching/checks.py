@@ -19,11 +19,6 @@ from scipy.optimize import linear_sum_assignment
 
 _problems: dict[str, str | None] = {}  # of every check so far, None where there is none
 _OPEN = "not solved yet"
-_STATES: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {  # the global random ones
-    "Python": (random.getstate, random.setstate),
-    "NumPy": (np.random.get_state, np.random.set_state),
-    "PyTorch": (lambda: torch.get_rng_state().numpy(), lambda old: torch.set_rng_state(torch.tensor(old))),
-}
 _PARTS = torch.Tensor | np.ndarray | pd.DataFrame | pd.Series | list | tuple | dict  # what has entries
 
 
@@ -159,20 +154,35 @@ def _report(name: str, problem: str | None) -> None:
 
 def _call(function: Callable[[], Any]) -> tuple[Any, str | None]:
     """What a function returns, or in words why that does not count."""
-    before = {library: get() for library, (get, _) in _STATES.items()}
+    before = _random_states()
+    random.random(), np.random.random(), torch.rand(1)  # noqa: NPY002 - so that no seed leaves a state as it was
+    started = _random_states()
     try:
-        value = function()
-        for library, (get, put_back) in _STATES.items():
-            if pickle.dumps(get()) != pickle.dumps(before[library]):
-                put_back(before[library])  # so that it is noticed the next time, too
-                return value, f"it changes {library}'s global random state: use a generator of your own"
-        return value, None
+        value, ended = function(), _random_states()
+        changed = [
+            library for library in ended if pickle.dumps(ended[library]) != pickle.dumps(started[library])
+        ]
+        states = f"{' and '.join(changed)}'s global random state"
+        return value, f"it changes {states}: use a generator of your own" if changed else None
     except AssertionError as error:  # of what a check does with an answer
         return None, str(error) or "an assertion fails"
     except (Exception, SystemExit) as error:  # whatever a student's code may raise
         if isinstance(error, NotImplementedError) and not str(error):  # PyTorch's have a message
             return None, _OPEN
         return None, f"it stops with {type(error).__name__}: {error}{_place_of(error)}"
+    finally:
+        random.setstate(before["Python"])
+        np.random.set_state(before["NumPy"])  # noqa: NPY002
+        torch.set_rng_state(torch.tensor(before["PyTorch"]))
+
+
+def _random_states() -> dict[str, Any]:
+    """The global ones, by library."""
+    return {
+        "Python": random.getstate(),
+        "NumPy": np.random.get_state(),  # noqa: NPY002
+        "PyTorch": torch.get_rng_state().numpy(),
+    }
 
 
 def _place_of(error: BaseException) -> str:
