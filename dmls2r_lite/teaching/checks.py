@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import os
+import pickle
+import random
 import reprlib
 import textwrap
 import traceback
@@ -27,10 +29,13 @@ def check(
     expected: Any,
     mistakes: Sequence[tuple[Any, str]] = (),
     tolerance: float = 1e-6,
+    gradients: Sequence[torch.Tensor] = (),
+    hint: str = "",
 ) -> None:
     """Call a function on copies of some arguments, and say what is wrong with what it returns.
 
     Prints one line. When nbgrader executes the notebook, a problem is also raised, so that it costs points.
+    Changed arguments and changed global random states are problems too.
 
     Parameters
     ----------
@@ -46,6 +51,10 @@ def check(
         What well-known mistakes return, each with a hint.
     tolerance : float, default=1e-6
         Largest difference of a number, relative to the expected one where that is above 1.
+    gradients : sequence of tensor, default=()
+        For as many of the first arguments, all tensors: those of the sum of what it returns.
+    hint : str, default=""
+        For whatever else is wrong with what it returns.
 
     Raises
     ------
@@ -54,12 +63,16 @@ def check(
     """
     __tracebackhide__ = True  # under nbgrader students see where their notebook stops, not this module
     given = copy.deepcopy(arguments)
+    for argument in given[: len(gradients)]:
+        argument.requires_grad_()
     got, problem = _call(lambda: function(*given))
     if problem is None:
         try:
-            problem = _changed_input(function, arguments, given) or _difference(got, expected, tolerance)
-            hints = (hint for value, hint in mistakes if _difference(got, value, tolerance) is None)
-            problem = problem and next(hints, problem)
+            problem = _difference(got, expected, tolerance)
+            problem = problem or _gradient_difference(got, given, gradients, tolerance)
+            known = (hint for value, hint in mistakes if _difference(got, value, tolerance) is None)
+            problem = problem and next(known, f"{problem}; {hint}" if hint else problem)
+            problem = _changed_input(function, arguments, given) or problem
         except Exception as error:  # a result may be anything
             problem = f"what it returns cannot be compared: {type(error).__name__}: {error}"
     _report(name, problem)
@@ -140,15 +153,36 @@ def _report(name: str, problem: str | None) -> None:
 
 
 def _call(function: Callable[[], Any]) -> tuple[Any, str | None]:
-    """What a function returns, or in words why it returns nothing."""
+    """What a function returns, or in words why that does not count."""
+    before = _random_states()
+    random.random(), np.random.random(), torch.rand(1)  # noqa: NPY002 - so that no seed leaves a state as it was
+    started = _random_states()
     try:
-        return function(), None
+        value, ended = function(), _random_states()
+        changed = [
+            library for library in ended if pickle.dumps(ended[library]) != pickle.dumps(started[library])
+        ]
+        states = f"{' and '.join(changed)}'s global random state"
+        return value, f"it changes {states}: use a generator of your own" if changed else None
     except AssertionError as error:  # of what a check does with an answer
         return None, str(error) or "an assertion fails"
     except (Exception, SystemExit) as error:  # whatever a student's code may raise
         if isinstance(error, NotImplementedError) and not str(error):  # PyTorch's have a message
             return None, _OPEN
         return None, f"it stops with {type(error).__name__}: {error}{_place_of(error)}"
+    finally:
+        random.setstate(before["Python"])
+        np.random.set_state(before["NumPy"])  # noqa: NPY002
+        torch.set_rng_state(torch.tensor(before["PyTorch"]))
+
+
+def _random_states() -> dict[str, Any]:
+    """The global ones, by library."""
+    return {
+        "Python": random.getstate(),
+        "NumPy": np.random.get_state(),  # noqa: NPY002
+        "PyTorch": torch.get_rng_state().numpy(),
+    }
 
 
 def _place_of(error: BaseException) -> str:
@@ -167,6 +201,19 @@ def _changed_input(function: Callable[..., Any], before: Sequence[Any], after: S
         if isinstance(old, _PARTS) and _difference(new, old, 0.0):
             return f"it changes its input {name}: work on a copy"
     return None
+
+
+def _gradient_difference(
+    got: Any, arguments: Sequence[Any], gradients: Sequence[torch.Tensor], tolerance: float
+) -> str | None:
+    if not gradients:
+        return None
+    total = sum(part.sum() for part in (got if isinstance(got, tuple) else [got]))
+    if not total.requires_grad:
+        return "no gradient flows through it: .item(), .detach(), torch.tensor() and NumPy cut it off"
+    found = torch.autograd.grad(total, arguments[: len(gradients)], materialize_grads=True)
+    problem = _difference(found, tuple(gradients), tolerance)
+    return problem and f"the value is right, but not the gradient: {problem.replace('result', 'argument')}"
 
 
 def _difference(got: Any, expected: Any, tolerance: float) -> str | None:
@@ -204,7 +251,9 @@ def _as_array(value: Any) -> np.ndarray:
 def _array_difference(got: np.ndarray, expected: np.ndarray, tolerance: float) -> str | None:
     if got.shape != expected.shape:
         return f"shape {expected.shape} expected, got {got.shape}"
-    if (got.dtype == bool) != (expected.dtype == bool) or (got.dtype.kind == "c" != expected.dtype.kind):
+    kinds = got.dtype.kind, expected.dtype.kind
+    is_narrower = kinds == ("f", "f") and got.itemsize < expected.itemsize
+    if is_narrower or (kinds[0] != kinds[1] and ("b" in kinds or kinds[0] == "c")):
         return f"entries of type {expected.dtype} expected, got {got.dtype}"
     if expected.dtype.kind not in "biufc" or got.dtype.kind not in "biufc":
         wrong = ~((got == expected) | (pd.isna(got) & pd.isna(expected)))
@@ -216,17 +265,14 @@ def _array_difference(got: np.ndarray, expected: np.ndarray, tolerance: float) -
         wrong = ~np.isclose(numbers, wanted, rtol=0, atol=off, equal_nan=True)
     if not wrong.any():
         return None
-    if not got.ndim:
-        return f"{_number(expected)} expected, got {_number(got)}"
     place = tuple(map(int, np.argwhere(wrong)[0]))
+    values = expected.item(*place), got.item(*place)
+    texts = [f"{value:.6g}" if isinstance(value, float) else repr(value) for value in values]
+    if texts[0] == texts[1]:
+        texts = [repr(values[0]), f"{values[1]!r}, as if rounded or computed in float32"]
+    where = f"entry [{', '.join(map(str, place))}]: " if place else ""
     count = f" ({wrong.sum()} of {wrong.size} entries differ)" if wrong.size > 1 else ""
-    wanted_there, got_there = _number(expected[place]), _number(got[place])
-    return f"entry [{', '.join(map(str, place))}]: {wanted_there} expected, got {got_there}{count}"
-
-
-def _number(value: Any) -> str:
-    value = value.item() if isinstance(value, np.ndarray | np.generic) else value
-    return f"{value:.6g}" if isinstance(value, float) else repr(value)
+    return f"{where}{texts[0]} expected, got {texts[1]}{count}"
 
 
 def _kind(value: Any) -> str:

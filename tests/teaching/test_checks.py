@@ -3,6 +3,7 @@
 import contextlib
 import io
 import itertools
+import random
 import re
 import sys
 from pathlib import Path
@@ -84,13 +85,34 @@ ONES = torch.ones(2)
         (lambda x: np.array([1, np.nan]), np.array([1, np.nan]), "✓"),
         (lambda x: pd.Series([1, 2]), pd.Series([1, 2], index=[3, 4]), "index [3, 4] expected, got [0, 1]"),
         (lambda x: pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]}), "columns ['b'] expected, got ['a']"),
+        (lambda x: x, ONES.double(), "entries of type float64 expected, got float32"),
+        (
+            lambda x: x + 2e-6,
+            ONES,
+            "1.0 expected, got 1.0000020265579224, as if rounded or computed in float32",
+        ),
+        (lambda x: torch.manual_seed(0) and x, ONES, "it changes PyTorch's global random state"),
+        (lambda x: random.seed(0) or x, ONES, "it changes Python's global random state"),
         (lambda x: pd.DataFrame({"a": ["u"]}), pd.DataFrame({"a": ["v"]}), "'v' expected, got 'u'"),
     ],
 )
 def test_feedback_says_what_is_wrong(function, expected, words, capsys):
+    torch.manual_seed(0)  # the state that one of them sets
     line = feedback(capsys, function, ONES, expected=expected, mistakes=[(-ONES, "the sign is wrong")])
     assert words in line
     assert len(line) < 350
+    assert torch.equal(torch.get_rng_state(), torch.Generator().manual_seed(0).get_state())
+
+
+def test_gradients_and_hints(capsys):
+    right = {"expected": 4 * ONES, "gradients": [2 * ONES, 2 * ONES], "hint": "add"}
+    for function, words in [
+        (lambda x, y: 2 * (x + y), "✓"),
+        (lambda x, y: 2 * (x + y).detach(), "no gradient flows"),
+        (lambda x, y: 2 * (x + y.detach()), "not the gradient: argument [1]: entry [0]: 2 expected, got 0"),
+        (lambda x, y: x + y, "entry [0]: 4 expected, got 2 (2 of 2 entries differ); add"),
+    ]:
+        assert words in feedback(capsys, function, ONES, ONES.clone(), **right)
 
 
 def test_tolerance_is_relative_for_large_numbers(capsys):
