@@ -204,4 +204,4 @@ def _rows(text: str, n_skipped: int, separator: str, quote: str) -> Iterator[tup
                 number += 1
             start = n_skipped + reader.line_num + 1
     except csv.Error as error:
-        raise ValueError(f"cannot be read as a table: {error}") from error
+        raise ValueError(f"cannot be read as a table: {error}, in the row from line {start}") from error

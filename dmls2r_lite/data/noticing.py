@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -66,7 +67,7 @@ def find_notices(features: pd.DataFrame, target: pd.Series, described: pd.DataFr
 
     Notes
     -----
-    - *Codes* for a missing value: see `find_codes`. Zeros are none, though some files write them so.
+    - *Codes* for a missing value: see `find_codes`.
     - *Total.* The last row, or the first, if its cells are the sums, or the means, of their columns: two
       cells or more and the most of those that could be; one is enough if nothing else is in the row, or a
       word such as total.
@@ -86,10 +87,10 @@ def find_notices(features: pd.DataFrame, target: pd.Series, described: pd.DataFr
     telling = features.loc[is_labeled, ~is_identifier.to_numpy()]
     found = {
         "codes": _codes(features, target),
-        "total": _totals(features, target),
+        "total": [*_totals(features, target), *_units(features, target, described)],
         "classes": _classes(target[is_labeled]),
         "repeats": _repeats(telling, target[is_labeled]),
-        "groups": _groups(features, is_labeled, described),
+        "groups": _groups(features, target, described),
         "sides": _sides(features, is_labeled),
     }
     return [Notice(topic, text) for topic, texts in found.items() for text in texts]
@@ -110,10 +111,11 @@ def enumerate_names(names: Iterable[object]) -> str:
 
 def one_sided(column: pd.Series, is_labeled: np.ndarray) -> tuple[str, bool]:
     """Whether a column is known for labeled rows only, or for the others only, in words; and if so, whether
-    it can be of no use.
+    it is of no use.
 
-    It can be of none if no labeled row, or no unlabeled one, has a value; and if the shares of rows with a
-    value differ by half or more, with p < 0.01 in Fisher's exact test. From a fifth on it is only said.
+    It is if no labeled row has a value; and if the shares of rows with a value differ by half or more, with
+    p < 0.01 in Fisher's exact test and three rows or more on both sides. From a fifth on it is only said, and
+    so is that no unlabeled row has one.
     """
     known = column.notna().to_numpy()
     sides = is_labeled, ~is_labeled
@@ -121,10 +123,12 @@ def one_sided(column: pd.Series, is_labeled: np.ndarray) -> tuple[str, bool]:
     if 0 in counts.sum(axis=1) or not known.any():
         return "", False
     labeled, others = counts[:, 0] / counts.sum(axis=1)
-    if 0 in (labeled, others):
-        return f"no value in any row with{'' if labeled == 0 else 'out'} a target", True
     difference = abs(labeled - others)
-    if difference < 0.2 or fisher_exact(counts).pvalue >= 0.01:
+    is_chance = counts.sum(axis=1).min() < 3 or fisher_exact(counts).pvalue >= 0.01
+    if 0 in (labeled, others):
+        is_of_no_use = labeled == 0 or (difference >= 0.5 and not is_chance)
+        return f"no value in any row with{'' if labeled == 0 else 'out'} a target", is_of_no_use
+    if difference < 0.2 or is_chance:
         return "", False
     return f"known in {labeled:.0%} of the rows with a target, {others:.0%} of the others", difference >= 0.5
 
@@ -132,25 +136,47 @@ def one_sided(column: pd.Series, is_labeled: np.ndarray) -> tuple[str, bool]:
 def find_codes(column: pd.Series) -> dict[str, int]:
     """Values in a column that may stand for a missing one, and how often they occur.
 
-    That is a number written with nines only (99, -999, 9999.9), of 1e30 or more, a power of ten from 1e10
-    on, -9, -200, -999.25 or an end of a computer's range of integers, at an end of the column: farther from
-    the next value than the others are from each other. A negative one also if no other is negative, it
-    occurs twice and there are ten others. Of dates likewise: 1 January 1900 or 1970, 31 December 9999, ...
+    At an end of a column of numbers, that is at most two values which all repeat and are farther from the
+    others than these are wide, if the others are four or more without such a gap among them; half as far is
+    enough for zero or a negative value which occurs three times while the others are above zero. Once is
+    enough for a number written with nines only (99, -999, 9999.9), of 1e30 or more, a power of ten from 1e10
+    on, -9, -200, -999.25 or an end of a computer's range of integers; a negative one of them may also be near
+    if no other is negative, it occurs twice and there are ten others. Of dates likewise once: 1 January 1900
+    or 1970, 31 December 9999, ...
     """
     is_date = types.is_datetime64_any_dtype(column)
     if not is_date and not types.is_any_real_numeric_dtype(column):
         return {}
     counts = column.dropna().value_counts().sort_index()
-    low = len(list(itertools.takewhile(_looks_like_code, counts.index)))
-    high = len(counts) - len(list(itertools.takewhile(_looks_like_code, reversed(counts.index))))
-    if high - low < 2:
-        return {}
     values = counts.index.to_numpy().astype("datetime64[s]" if is_date else float).astype(float)
-    rest = values[low:high]
-    gap = np.maximum(rest[0] - values, values - rest[-1])
-    alone = (values < 0) & (rest[0] >= 0) & (counts.to_numpy() > 1) & (len(rest) >= 10) & (not is_date)
-    is_code = (gap > rest[-1] - rest[0]) | alone
-    return {_write(value): int(n) for value, n in counts[is_code].items()}
+    n_times = np.zeros(len(counts)) if is_date else counts.to_numpy()
+    lowest, n_low = _n_candidates(counts.index, n_times)
+    highest, n_high = _n_candidates(counts.index[::-1], n_times[::-1])
+    if len(counts) - n_low - n_high < 2:
+        return {}
+    for low, high in itertools.product(range(lowest, -1, -1), range(highest, -1, -1)):
+        ends, rest = np.r_[:low, len(values) - high : len(values)], values[low : len(values) - high]
+        is_code = np.array([_looks_like_code(counts.index[end]) for end in ends])
+        if len(ends) and len(rest) > 1 and _stand_apart(values[ends], n_times[ends], is_code, rest):
+            return {_write(counts.index[end]): int(counts.iloc[end]) for end in ends}
+    return {}
+
+
+def _n_candidates(values: pd.Index, n_times: np.ndarray) -> tuple[int, int]:
+    """How many values at the start may stand for a missing one, and how many of them look like a code."""
+    n_codes = len(list(itertools.takewhile(_looks_like_code, values)))
+    n_repeated = len(list(itertools.takewhile(lambda n: n > 1, n_times[n_codes:2])))
+    return n_codes + n_repeated, n_codes
+
+
+def _stand_apart(values: np.ndarray, n_times: np.ndarray, is_code: np.ndarray, rest: np.ndarray) -> bool:
+    """Whether all of some values, which occur so often, may stand for a missing one beside the rest."""
+    gaps, width = np.maximum(rest[0] - values, values - rest[-1]), rest[-1] - rest[0]
+    is_alone = (values <= 0) & (rest[0] > 0)
+    repeats = (n_times > 1) & (len(rest) > 3) & (np.diff(rest).max() <= width / 2)
+    far = np.where(is_alone & (n_times > 2), width / 2, width)
+    nearby = is_code & (values < 0) & (rest[0] >= 0) & (n_times > 1) & (len(rest) >= 10)
+    return bool((((gaps > far) & (is_code | repeats)) | nearby).all())
 
 
 def _write(value: float | pd.Timestamp) -> str:
@@ -164,14 +190,16 @@ def _looks_like_code(value: float | pd.Timestamp) -> bool:
 def _codes(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
     where: dict[str, dict[str, int]] = {}
     for column in (target, *(features[name] for name in features)):
-        for value, n in find_codes(column).items():
-            where.setdefault(value, {})[str(column.name)] = n
-    for value, columns in where.items():
+        if found := find_codes(column):
+            where.setdefault(",".join(found), {})[str(column.name)] = sum(found.values())
+    for values, columns in where.items():
         times = [f"{shorten(name)} ({n} time{'s' if n > 1 else ''})" for name, n in columns.items()]
         in_target = f"; a row with it in {shorten(target.name)} counts as labeled" * (target.name in columns)
+        few = len(columns) <= MAX_NAMES
+        how = "; ".join(f"{name}={values}" for name in columns) if few else values
         yield (
-            f"{value} is far from all other values of {enumerate_names(times)}{in_target}. If it stands for "
-            f"a missing value: -p missing_values {value}"
+            f"{values.replace(',', ' and ')} {'are' if ',' in values else 'is'} far from all other values of "
+            f"{enumerate_names(times)}{in_target}. For missing values: -p missing_values {json.dumps(how)}"
         )
 
 
@@ -196,6 +224,21 @@ def _totals(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
                 break
 
 
+def _units(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) -> Iterator[str]:
+    is_text = (described["kind"] == "category").to_numpy()
+    first = features.loc[:, is_text].iloc[0].dropna()
+    if first.empty or pd.notna(target.iloc[0]) or features.loc[:, ~is_text].iloc[0].notna().any():
+        return
+    below = features[first.index].iloc[1:]
+    in_brackets = first.astype(str).str.fullmatch(r"[\[(<].*[\])>]").all()
+    repeat = len(first) > 1 and (below.nunique() <= below.count() / 2).all()
+    if not (below == first).any(axis=None) and (in_brackets or repeat):
+        yield (
+            f"the first row ({enumerate_names(first)}) holds no number, and texts that no other row has: if "
+            "it belongs to the names, or holds units, delete its line"
+        )
+
+
 def _classes(known: pd.Series) -> Iterator[str]:
     values = np.setdiff1d(known, [float(code) for code in find_codes(known)])
     in_a_row = bool((values % 1 == 0).all() and (np.diff(values) == 1).all())
@@ -216,9 +259,10 @@ def _repeats(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
     with_target = features.assign(**{"": target.loc[features.index]})
     for table, but in ((with_target, ""), (features, " but the target")):
         n_repeated = int(table.duplicated(keep=False).sum())
-        n, distinct = len(table), table.nunique(dropna=False).to_numpy(dtype=float)
-        # Of n rows, drawn from v possible ones, n^2 / 2v pairs are equal by chance; and so many of a column
-        # where few are. Columns of few values may depend on each other: one must tell most rows apart.
+        n = len(table) - int(table.duplicated().sum())
+        distinct = table.nunique(dropna=False).to_numpy(dtype=float)
+        # Of n different rows, drawn from v possible ones, n^2 / 2v pairs are equal by chance; and so many of
+        # a column where few are. Columns of few values may depend on each other: one must tell most apart.
         possible = np.where(distinct > n / 2, n**2 / np.maximum(2 * (n - distinct), 1), distinct)
         if n_repeated and distinct.max() > n / 2 and np.log(possible).sum() > np.log(5 * n**2):
             yield (
@@ -229,16 +273,17 @@ def _repeats(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
             return
 
 
-def _groups(features: pd.DataFrame, is_labeled: np.ndarray, described: pd.DataFrame) -> Iterator[str]:
+def _groups(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) -> Iterator[str]:
+    is_labeled = target.notna().to_numpy()
     share, n_labels = is_labeled.mean(), int(is_labeled.sum())
     is_used = ~described["treatment"].str.startswith("left out").to_numpy()
+    is_category = (described["kind"] == "category").to_numpy()
     found: dict[str, list[object]] = {}
-    for (name, column), used in zip(features.items(), is_used, strict=True):
+    for (name, column), used, is_text in zip(features.items(), is_used, is_category, strict=True):
         labeled, others = column[is_labeled].dropna(), column[~is_labeled].dropna()
         n_values, is_number = labeled.nunique(), types.is_numeric_dtype(column)
         if n_values < 2 or types.is_bool_dtype(column) or (is_number and (labeled % 1 != 0).any()):
             continue
-        is_text = not is_number and not types.is_datetime64_any_dtype(column)
         per_value = len(labeled) / n_values
         if len(others) and per_value >= 1.5 and not labeled.isin(others.unique()).any():
             sizes = column.value_counts().to_numpy()
@@ -247,7 +292,7 @@ def _groups(features: pd.DataFrame, is_labeled: np.ndarray, described: pd.DataFr
             said = _APART if is_text or p_value < 0.01 else ""
         elif is_labeled.all() and per_value >= 2 and n_values >= 5:
             many = is_text and n_values >= max(10, n_labels / 20)
-            said = _REPEATED if many or _IDENTIFIER.fullmatch(str(name)) else ""
+            said = _REPEATED if many or _IDENTIFIER.fullmatch(str(name)) or _agree(labeled, target) else ""
         else:
             said = _RARE if is_text and used and n_values >= 5 and n_values > n_labels / 2 else ""
         found.setdefault(said, []).append(name)
@@ -256,14 +301,24 @@ def _groups(features: pd.DataFrame, is_labeled: np.ndarray, described: pd.DataFr
             yield f"{enumerate_names(names)}: {said}"
 
 
+def _agree(column: pd.Series, target: pd.Series) -> bool:
+    """Whether rows with the same value have like targets, and those with values next to each other do not."""
+    by_value = target[column.index].groupby(column)
+    means, n_values = by_value.mean().to_numpy(), by_value.ngroups
+    within = by_value.var(ddof=0).mul(by_value.size()).sum() / (len(column) - n_values)
+    steps, spread = np.mean(np.diff(means) ** 2) / 2, means.var(ddof=1)
+    return bool(within < 0.3 * spread and steps > 0.5 * spread)
+
+
 def _sides(features: pd.DataFrame, is_labeled: np.ndarray) -> Iterator[str]:
     for name, column in features.items():
         labeled, others = column[is_labeled].dropna(), column[~is_labeled].dropna()
-        if len(others) < 3 or (others != others.iloc[0]).any() or labeled.nunique() < 3:
-            continue
-        if (labeled == others.iloc[0]).mean() ** len(others) < 0.01:
-            yield (
-                f"{shorten(name)}: {shorten(others.iloc[0])} in all {len(others)} unlabeled rows that have a "
-                f"value, but {labeled.nunique()} values in labeled ones. If it is known only after the "
-                "target: drop_columns"
-            )
+        few = others.unique()[:3]
+        if 0 < len(few) < min(3, len(others)):
+            n_same = int(labeled.isin(few).sum())
+            if fisher_exact(np.array([[n_same, len(labeled) - n_same], [len(others), 0]])).pvalue < 0.01:
+                yield (
+                    f"{shorten(name)}: {' or '.join(map(shorten, few))} in all {len(others)} unlabeled rows "
+                    f"that have a value, in {n_same} of {len(labeled)} labeled ones. If it is known only "
+                    "after the target: drop_columns"
+                )
