@@ -51,13 +51,17 @@ _CURRENCY = (
 )
 _DECORATED = re.compile(  # a number with a sign, brackets, a currency or a unit around it
     rf"([^\w\s]{{0,3}}|{_CURRENCY}|ca|approx|about|etwa)\.?\s?[^\w\s]?{_QUANTITY}(e[+-]?\d+)?\s?"
-    r"[°%€$£µ‰]?(?P<unit>([^\W\d]+[²³23]?([ ./*^·-]{1,2}[^\W\d]+[²³23]?){0,3})?)[^\w\s]{0,2}"
+    r"[°%€$£µ‰]?(?P<unit>([^\W\d]+[²³23]?([ ./*^·-]{1,3}[^\W\d]+[²³23]?){0,3})?)[^\w\s]{0,2}"
 )
 _PART = re.compile(r"\d+(?:[.,]\d+)*")  # of a text: a number, perhaps
 _PADDED = re.compile(r"(?<![\d.,:°])0\d")
 _YEAR = "(18|19|20)[0-9]{2}"
 _LIKE_DATE = re.compile(
-    rf"\D*(\d{{1,2}}\D+){{0,2}}{_YEAR}(\D+(\d{{1,2}}|{_YEAR})){{0,3}}\D*|\d{{1,2}}\W?[^\W\d]{{3,9}}\W{{0,2}}\d\d"
+    rf"\D*(\d{{1,2}}\D+){{0,2}}{_YEAR}(\D+(\d{{1,2}}|{_YEAR})){{0,3}}\D*|\d{{1,2}}\W{{0,2}}[^\W\d]{{3,9}}\W{{0,2}}\d\d"
+)
+_ANY_MONTH = re.compile(  # by its first letters, in a few languages
+    r"(?<![^\W\d])(jan|ene|gen|f[eé][bv]|m[aä]r|mrt|ma[giyj]|[aá][pbv]r|ju[ilno]|giu|lug|a[uo][guû]|ago|se[pt]"
+    r"|o[ck]t|ott|out|nov|d[eéi][czs])[^\W\d]*\.?"
 )
 
 
@@ -205,13 +209,10 @@ def seem_unread(texts: Sequence[str]) -> bool:
     between them differs.
     """
     parts = [_PART.findall(text) for text in texts]
-    if len(texts) < 2 or not all(parts):
+    between = {_PART.sub("0", _ANY_MONTH.sub("month", text.lower())) for text in texts}
+    if not texts or not all(parts) or len(between) > max(1, len(texts) / 2):
         return False
-    between = {_PART.sub("0", text.lower()) for text in texts}
     are_dates = all(map(_LIKE_DATE.fullmatch, texts))
-    n_months = 12 if are_dates and min(map(len, parts)) > 1 else 0
-    if len(between) > max(len(texts) / 2, n_months):
-        return False
     numbers = [part for found in parts for part in found]
     if (
         are_dates

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from pandas.api import types
+from scipy.stats import f as f_distribution
 from scipy.stats import fisher_exact
 
 MAX_NAMES, MAX_LETTERS = 4, 40  # in a sentence
@@ -24,12 +25,6 @@ _SUMMARY = re.compile(
     r"durchschnitt|moyenne|media)s?\W*",
     re.IGNORECASE,
 )
-_IDENTIFIER = re.compile(
-    r"(.*[\W_])?(id|subject|patient|person|participant|site|batch|plot|plant|animal|child|case)s?([\W_].*)?",
-    re.IGNORECASE,
-)
-
-
 _TOGETHER = (
     "If rows with the same value belong together (a patient, a batch), the expected error is too low without "
     "-p groups COLUMN"
@@ -76,9 +71,9 @@ def find_notices(features: pd.DataFrame, target: pd.Series, described: pd.DataFr
     - *Repeats.* Labeled rows that are equal in all columns, with or without the target, where a column tells
       most rows apart, so that this is no chance. Identifiers do not count.
     - *Groups.* A column whose values repeat among labeled rows, and none of which an unlabeled row has; of
-      numbers and dates, unless this may be chance. If no row lacks its target: texts that repeat twice and
-      more, with 10 values or more and one for every twentieth row; or whole numbers or texts with a name
-      like id or patient and 5 values. And a category with more values than half the labels.
+      numbers and dates, unless this may be chance. If no row lacks its target: five whole numbers or ten
+      texts that repeat twice and more, if rows with the same one have like targets, and neighbouring numbers
+      have not. And a category with more values than half the labels.
     - *Sides.* A column with one value in all unlabeled rows, and three or more in labeled ones. What is
       *known* on one side only, `describe_columns` leaves out.
     """
@@ -149,34 +144,28 @@ def find_codes(column: pd.Series) -> dict[str, int]:
         return {}
     counts = column.dropna().value_counts().sort_index()
     values = counts.index.to_numpy().astype("datetime64[s]" if is_date else float).astype(float)
-    n_times = np.zeros(len(counts)) if is_date else counts.to_numpy()
-    lowest, n_low = _n_candidates(counts.index, n_times)
-    highest, n_high = _n_candidates(counts.index[::-1], n_times[::-1])
-    if len(counts) - n_low - n_high < 2:
-        return {}
-    for low, high in itertools.product(range(lowest, -1, -1), range(highest, -1, -1)):
-        ends, rest = np.r_[:low, len(values) - high : len(values)], values[low : len(values) - high]
+    for low, high in sorted(itertools.product(range(5), repeat=2), key=sum, reverse=True):
+        places, n_times = np.arange(len(counts)), np.zeros(len(counts)) if is_date else counts.to_numpy()
+        ends, rest = np.r_[places[:low], places[len(places) - high :]], places[low : len(places) - high]
         is_code = np.array([_looks_like_code(counts.index[end]) for end in ends])
-        if len(ends) and len(rest) > 1 and _stand_apart(values[ends], n_times[ends], is_code, rest):
+        if (
+            0 < low + high < len(counts) - 1
+            and (is_code | (n_times[ends] > 1)).all()
+            and sum(~is_code) < 3
+            and sum(not _looks_like_code(counts.index[place]) for place in rest[:4]) > 1
+            and _stand_apart(values[ends], n_times[ends], is_code, values[rest])
+        ):
             return {_write(counts.index[end]): int(counts.iloc[end]) for end in ends}
     return {}
 
 
-def _n_candidates(values: pd.Index, n_times: np.ndarray) -> tuple[int, int]:
-    """How many values at the start may stand for a missing one, and how many of them look like a code."""
-    n_codes = len(list(itertools.takewhile(_looks_like_code, values)))
-    n_repeated = len(list(itertools.takewhile(lambda n: n > 1, n_times[n_codes:2])))
-    return n_codes + n_repeated, n_codes
-
-
-def _stand_apart(values: np.ndarray, n_times: np.ndarray, is_code: np.ndarray, rest: np.ndarray) -> bool:
-    """Whether all of some values, which occur so often, may stand for a missing one beside the rest."""
-    gaps, width = np.maximum(rest[0] - values, values - rest[-1]), rest[-1] - rest[0]
-    is_alone = (values <= 0) & (rest[0] > 0)
-    repeats = (n_times > 1) & (len(rest) > 3) & (np.diff(rest).max() <= width / 2)
-    far = np.where(is_alone & (n_times > 2), width / 2, width)
-    nearby = is_code & (values < 0) & (rest[0] >= 0) & (n_times > 1) & (len(rest) >= 10)
-    return bool((((gaps > far) & (is_code | repeats)) | nearby).all())
+def _stand_apart(ends: np.ndarray, n_times: np.ndarray, is_code: np.ndarray, rest: np.ndarray) -> bool:
+    """Whether all values at the ends, which occur so often, may stand for a missing one beside the rest."""
+    gaps, width = np.maximum(rest[0] - ends, ends - rest[-1]), rest[-1] - rest[0]
+    far = np.where((ends <= 0) & (rest[0] > 0) & (n_times > 2), width / 2, width)
+    is_dense = len(rest) > 3 and np.diff(rest).max() <= width / 2
+    nearby = is_code & (ends < 0) & (rest[0] >= 0) & (n_times > 1) & (len(rest) >= 10)
+    return bool(((gaps > far) & (is_code | is_dense) | nearby).all())
 
 
 def _write(value: float | pd.Timestamp) -> str:
@@ -290,9 +279,8 @@ def _groups(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) 
             # by chance all rows with the same value are labeled, or none
             p_value = np.exp(np.log(share**sizes + (1 - share) ** sizes).sum())
             said = _APART if is_text or p_value < 0.01 else ""
-        elif is_labeled.all() and per_value >= 2 and n_values >= 5:
-            many = is_text and n_values >= max(10, n_labels / 20)
-            said = _REPEATED if many or _IDENTIFIER.fullmatch(str(name)) or _agree(labeled, target) else ""
+        elif is_labeled.all() and per_value >= 2 and n_values >= (10 if is_text else 5):
+            said = _REPEATED if _agree(labeled, target) else ""
         else:
             said = _RARE if is_text and used and n_values >= 5 and n_values > n_labels / 2 else ""
         found.setdefault(said, []).append(name)
@@ -302,12 +290,14 @@ def _groups(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) 
 
 
 def _agree(column: pd.Series, target: pd.Series) -> bool:
-    """Whether rows with the same value have like targets, and those with values next to each other do not."""
+    """Whether rows with the same value have like targets (p < 0.001), and those next to each other do not."""
     by_value = target[column.index].groupby(column)
-    means, n_values = by_value.mean().to_numpy(), by_value.ngroups
-    within = by_value.var(ddof=0).mul(by_value.size()).sum() / (len(column) - n_values)
-    steps, spread = np.mean(np.diff(means) ** 2) / 2, means.var(ddof=1)
-    return bool(within < 0.3 * spread and steps > 0.5 * spread)
+    means, n_values, n_rows = by_value.mean().to_numpy(), by_value.ngroups, len(column)
+    between = np.sum(by_value.size() * (means - target[column.index].mean()) ** 2)
+    within = np.sum(by_value.var(ddof=0) * by_value.size())
+    ratio = within / (n_rows - n_values) * (n_values - 1) / max(between, np.finfo(float).tiny)
+    is_rough = np.mean(np.diff(means) ** 2) > means.var(ddof=1)
+    return bool(is_rough and f_distribution.cdf(ratio, n_rows - n_values, n_values - 1) < 0.001)
 
 
 def _sides(features: pd.DataFrame, is_labeled: np.ndarray) -> Iterator[str]:

@@ -117,12 +117,8 @@ class Column:
     def _find_kind(self) -> None:
         """Say what the texts are, as far as this column alone shows; of numbers and dates all possible."""
         said = "date" if self.said in ORDERS else self.said
-        fits = (
-            (lambda t: DATE.fullmatch(t) or COMPACT.fullmatch(t))
-            if self.said == "date"
-            else _FORMS.get(self.said)
-        )
-        if fits and (wrong := [text for text in self.texts if not fits(text)]):
+        wrong = [text for text in self.texts if self.said in _FORMS and not _FORMS[said](text)]
+        if wrong and not (said == "date" and all(map(COMPACT.fullmatch, self.texts))):
             self.refuse(f"must hold {said}s, got {wrong[0]!r} {self._row_of(wrong[0])}")
 
         def is_all(kind: str) -> bool:

@@ -105,6 +105,7 @@ class TestHeaders:
             ("# one\n# two, with, commas\n\na,b,y\n" + ROWS, ["a", "b", "y"], "3 lines that start"),
             ("#a,b,y\n" + ROWS, ["a", "b", "y"], "the names are in the first line"),
             ("#a,b,y\nu,2:10,3\nv,5:11,6\nv,8:12,9\n", ["a", "b", "y"], "the names are in the first line"),
+            ('# logger\n#a,b,y\n"u,1",2,"3"\n"v,2",5,6\nw,8,9\n', ["a", "b", "y"], "the first line, which"),
             ("#a|b, c|y\nu, v|x|3\nu|x|6\nu|x|9\n", ["a", "b, c", "y"], "the names are in"),
             ("# logger\n# a,b,y\n" + ROWS, ["a", "b", "y"], "the first line, which"),
         ],
