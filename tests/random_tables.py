@@ -146,7 +146,8 @@ def make_table(rng: np.random.Generator) -> Table:
     meant, written, expected = {}, [], []
     is_plain = marks == MARKS[0] and set(kinds) <= PLAIN | {"sentinel"}
     unlabeled = rng.permutation(n) < rng.choice([1, 2, n // 2])  # where the first column has gaps, too
-    on_one_side = n > 12 and kinds[0] == "float" and chance(0.3)
+    on_one_side = n > 12 and chance(0.2)
+    kinds[0] = "float" if on_one_side else kinds[0]
     for place, (name, kind) in enumerate(zip(names, kinds, strict=True)):
         values, texts = make_column(kind, n, marks, rng)
         share = 0.4 if name == "y" else 0.2
@@ -164,13 +165,14 @@ def make_table(rng: np.random.Generator) -> Table:
             expected += [("codes", place)] * (
                 min(known.count(code) for code in {*known} - {*range(1, 47)}) > 2
             )
-    if on_one_side:
+    twice = str(rng.choice(["none"] * 18 + ["some", "all"]))
+    if on_one_side and (unlabeled.sum() > 2 or twice == "none"):
         expected.append(("left out" if unlabeled.sum() > 2 else "kept", 0))
     rows = [list(row) for row in zip(*written, strict=True)]
-    if chance(0.1):  # some rows twice, or all
-        is_all = chance(0.5)
-        again = list(range(n)) if is_all else rng.integers(0, n, max(1, n // 3)).tolist()
-        expected += [("repeats", 0)] * (is_all and n > 12 and not has_gaps and {"float", "fixed"} <= {*kinds})
+    if twice != "none":
+        again = list(range(n)) if twice == "all" else rng.integers(0, n, max(1, n // 3)).tolist()
+        is_clear = twice == "all" and n > 12 and kinds[0] == "float" and kinds[-1] != "sentinel"
+        expected += [("repeats", 0)] * (is_clear and not has_gaps)
         rows += [rows[place] for place in again]
         meant = {name: [*values, *(values[place] for place in again)] for name, values in meant.items()}
     if chance(0.04):

@@ -65,7 +65,7 @@ def find_notices(features: pd.DataFrame, target: pd.Series, described: pd.DataFr
     - *Codes* for a missing value: see `find_codes`.
     - *Total.* The last row, or the first, if its cells are the sums, or the means, of their columns: two
       cells or more and the most of those that could be; one is enough if nothing else is in the row, or a
-      word such as total.
+      word such as total. And the first row, if it has no number, but texts that no other has.
     - *Classes.* Two different targets of four or more; or three to five that are whole numbers in a row, each
       in four labeled rows or more on average.
     - *Repeats.* Labeled rows that are equal in all columns, with or without the target, where a column tells
@@ -74,8 +74,8 @@ def find_notices(features: pd.DataFrame, target: pd.Series, described: pd.DataFr
       numbers and dates, unless this may be chance. If no row lacks its target: five whole numbers or ten
       texts that repeat twice and more, if rows with the same one have like targets, and neighbouring numbers
       have not. And a category with more values than half the labels.
-    - *Sides.* A column with one value in all unlabeled rows, and three or more in labeled ones. What is
-      *known* on one side only, `describe_columns` leaves out.
+    - *Sides.* A column with one value or two in all unlabeled rows, and others in labeled ones, unless this
+      may be chance. What is *known* on one side only, `describe_columns` leaves out.
     """
     is_labeled = target.notna().to_numpy()
     is_identifier = described["treatment"].str.startswith("left out: text") | (described["warning"] != "")
@@ -144,18 +144,24 @@ def find_codes(column: pd.Series) -> dict[str, int]:
         return {}
     counts = column.dropna().value_counts().sort_index()
     values = counts.index.to_numpy().astype("datetime64[s]" if is_date else float).astype(float)
-    for low, high in sorted(itertools.product(range(5), repeat=2), key=sum, reverse=True):
-        places, n_times = np.arange(len(counts)), np.zeros(len(counts)) if is_date else counts.to_numpy()
-        ends, rest = np.r_[places[:low], places[len(places) - high :]], places[low : len(places) - high]
-        is_code = np.array([_looks_like_code(counts.index[end]) for end in ends])
-        if (
-            0 < low + high < len(counts) - 1
-            and (is_code | (n_times[ends] > 1)).all()
-            and sum(~is_code) < 3
-            and sum(not _looks_like_code(counts.index[place]) for place in rest[:4]) > 1
-            and _stand_apart(values[ends], n_times[ends], is_code, values[rest])
-        ):
-            return {_write(counts.index[end]): int(counts.iloc[end]) for end in ends}
+    n, n_times = len(counts), np.zeros(len(counts)) if is_date else counts.to_numpy()
+
+    def is_code(place: int) -> bool:
+        return _looks_like_code(counts.index[place])
+
+    def start(places: Iterable[int]) -> list[int]:
+        may_be_one = itertools.takewhile(lambda place: n_times[place] > 1 or is_code(place), places)
+        return list(itertools.islice(may_be_one, 4))
+
+    lows, highs = start(range(n)), start(range(n - 1, -1, -1))
+    codes = set(filter(is_code, lows + highs))
+    sizes = itertools.product(range(len(lows) + 1), range(len(highs) + 1))
+    for low, high in sorted(sizes, key=sum, reverse=True):
+        ends, rest = lows[:low] + highs[:high], range(low, n - high)
+        if ends and len(set(ends) - codes) < 3 and sum(not is_code(place) for place in rest[:4]) > 1:
+            are_codes = np.array([place in codes for place in ends])
+            if _stand_apart(values[ends], n_times[ends], are_codes, values[low : n - high]):
+                return {_write(counts.index[place]): int(counts.iloc[place]) for place in sorted(ends)}
     return {}
 
 
@@ -305,8 +311,9 @@ def _sides(features: pd.DataFrame, is_labeled: np.ndarray) -> Iterator[str]:
         labeled, others = column[is_labeled].dropna(), column[~is_labeled].dropna()
         few = others.unique()[:3]
         if 0 < len(few) < min(3, len(others)):
-            n_same = int(labeled.isin(few).sum())
-            if fisher_exact(np.array([[n_same, len(labeled) - n_same], [len(others), 0]])).pvalue < 0.01:
+            n_same, nth = int(labeled.isin(few).sum()), np.arange(len(others))
+            # Fisher's test: all unlabeled rows are among those with these values by chance
+            if np.prod((n_same + len(others) - nth) / (len(labeled) + len(others) - nth)) < 0.01:
                 yield (
                     f"{shorten(name)}: {' or '.join(map(shorten, few))} in all {len(others)} unlabeled rows "
                     f"that have a value, in {n_same} of {len(labeled)} labeled ones. If it is known only "
