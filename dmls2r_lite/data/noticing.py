@@ -190,11 +190,11 @@ def _codes(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
     for values, columns in where.items():
         times = [f"{shorten(name)} ({n} time{'s' if n > 1 else ''})" for name, n in columns.items()]
         in_target = f"; a row with it in {shorten(target.name)} counts as labeled" * (target.name in columns)
-        few = len(columns) <= MAX_NAMES
-        how = "; ".join(f"{name}={values}" for name in columns) if few else values
+        how = "; ".join(f"{name}={values}" for name in columns) if len(columns) <= MAX_NAMES else values
         yield (
             f"{values.replace(',', ' and ')} {'are' if ',' in values else 'is'} far from all other values of "
-            f"{enumerate_names(times)}{in_target}. For missing values: -p missing_values {json.dumps(how)}"
+            f"{enumerate_names(times)}{in_target}. If this stands for a missing value: "
+            f"-p missing_values {json.dumps(how, ensure_ascii=False)}"
         )
 
 

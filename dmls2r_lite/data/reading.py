@@ -149,8 +149,8 @@ def read_table(
     for column in filter(None, split_missing(missing_values, columns)):
         check_column("missing_values", column, path.name, columns)
     for (column, value), where in stands.items():
-        counts = where.sum()[lambda counts: counts > 0]
-        if counts.empty:
+        counts = where.filter(reading.table.columns).sum()[lambda counts: counts > 0]
+        if not where.any(axis=None):
             place = f"in {shorten(column)}" if column else "in the file"
             raise ValueError(f"missing_values must occur {place}, got {value}, which does not")
         if not column and len(counts) > 1:
@@ -197,7 +197,7 @@ def find_missing(reading: Reading, missing_values: str) -> dict[tuple[str, str],
     Returns
     -------
     dict of (str, str) to pandas.DataFrame of bool
-        By column, "" for all, and value; a frame has the columns that are meant and are in the table.
+        By column, "" for all, and value; a frame has all rows of `cells` and the columns that are meant.
     """
     found = {}
     for name, values in split_missing(missing_values, reading.cells.columns).items():
@@ -207,8 +207,8 @@ def find_missing(reading: Reading, missing_values: str) -> dict[tuple[str, str],
             date = pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
             stands = (table.select_dtypes("float") - number).abs() <= 1e-12 * abs(number)
             stands = stands.join(table.select_dtypes("datetime") == date)
-            as_text = reading.cells.loc[table.index, table.columns].astype(str) == value
-            found[name, value] = as_text | stands.reindex(columns=table.columns, fill_value=False)
+            as_text = (reading.cells if name == "" else reading.cells.filter([name])).astype(str) == value
+            found[name, value] = as_text | stands.reindex_like(as_text).eq(True)
     return found
 
 
@@ -220,7 +220,7 @@ def mark_missing(reading: Reading, missing_values: str) -> pd.DataFrame:
 def _without(table: pd.DataFrame, missing: Mapping[tuple[str, str], pd.DataFrame]) -> pd.DataFrame:
     table = table.copy()  # which a caller may change
     for stands in missing.values():
-        table = table.mask(stands.reindex(columns=table.columns, fill_value=False))
+        table = table.mask(stands.reindex_like(table).eq(True))
     return table
 
 

@@ -129,7 +129,8 @@ class TestCodes:
         lines = "a,b,y 1,7,11 -999,8,19 3,5,31 -999,6,42 5,9, 6,4,"
         (notice,) = load(lines).notices
         assert notice.text == (
-            '-999 is far from all other values of a (2 times). For missing values: -p missing_values "a=-999"'
+            "-999 is far from all other values of a (2 times). If this stands for a missing value: "
+            '-p missing_values "a=-999"'
         )
         data = load(lines, missing_values="-999")
         assert (data.notices, data.missing_values) == ((), "-999")
