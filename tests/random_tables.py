@@ -146,7 +146,7 @@ def make_table(rng: np.random.Generator) -> Table:
     meant, written, expected = {}, [], []
     is_plain = marks == MARKS[0] and set(kinds) <= PLAIN | {"sentinel"}
     unlabeled = rng.permutation(n) < rng.choice([1, 2, n // 2])  # where the first column has gaps, too
-    on_one_side = n > 12 and chance(0.2)
+    on_one_side = n > 12 and len(names) > 2 and chance(0.2)
     kinds[0] = "float" if on_one_side else kinds[0]
     for place, (name, kind) in enumerate(zip(names, kinds, strict=True)):
         values, texts = make_column(kind, n, marks, rng)
