@@ -71,11 +71,12 @@ def find_notices(features: pd.DataFrame, target: pd.Series, described: pd.DataFr
     - *Repeats.* Labeled rows that are equal in all columns, with or without the target, where a column tells
       most rows apart, so that this is no chance. Identifiers do not count.
     - *Groups.* A column whose values repeat among labeled rows, and none of which an unlabeled row has; of
-      numbers and dates, unless this may be chance. If no row lacks its target: five whole numbers or ten
-      texts that repeat twice and more, if rows with the same one have like targets, and neighbouring numbers
-      have not. And a category with more values than half the labels.
-    - *Sides.* A column with one value or two in all unlabeled rows, and others in labeled ones, unless this
-      may be chance. What is *known* on one side only, `describe_columns` leaves out.
+      numbers and dates, unless this may be chance. If no row lacks its target: texts that repeat twice and
+      more, with 10 values or more and one for every twentieth row; and five whole numbers or more, if rows
+      with the same one have like targets, and those with neighbouring ones have not. And a category with more
+      values than half the labels.
+    - *Sides.* A column with one value, or two numbers, in all unlabeled rows, and others in labeled ones,
+      unless this may be chance. What is *known* on one side only, `describe_columns` leaves out.
     """
     is_labeled = target.notna().to_numpy()
     is_identifier = described["treatment"].str.startswith("left out: text") | (described["warning"] != "")
@@ -285,8 +286,9 @@ def _groups(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) 
             # by chance all rows with the same value are labeled, or none
             p_value = np.exp(np.log(share**sizes + (1 - share) ** sizes).sum())
             said = _APART if is_text or p_value < 0.01 else ""
-        elif is_labeled.all() and per_value >= 2 and n_values >= (10 if is_text else 5):
-            said = _REPEATED if _agree(labeled, target) else ""
+        elif is_labeled.all() and per_value >= 2 and n_values >= 5:
+            many = is_text and n_values >= max(10, n_labels / 20)
+            said = _REPEATED if many or (is_number and _agree(labeled, target)) else ""
         else:
             said = _RARE if is_text and used and n_values >= 5 and n_values > n_labels / 2 else ""
         found.setdefault(said, []).append(name)
@@ -296,21 +298,21 @@ def _groups(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) 
 
 
 def _agree(column: pd.Series, target: pd.Series) -> bool:
-    """Whether rows with the same value have like targets (p < 0.001), and those next to each other do not."""
+    """Whether rows with the same value have like targets (p < 0.01), and those next to each other do not."""
     by_value = target[column.index].groupby(column)
     means, n_values, n_rows = by_value.mean().to_numpy(), by_value.ngroups, len(column)
     between = np.sum(by_value.size() * (means - target[column.index].mean()) ** 2)
     within = np.sum(by_value.var(ddof=0) * by_value.size())
     ratio = within / (n_rows - n_values) * (n_values - 1) / max(between, np.finfo(float).tiny)
     is_rough = np.mean(np.diff(means) ** 2) > means.var(ddof=1)
-    return bool(is_rough and f_distribution.cdf(ratio, n_rows - n_values, n_values - 1) < 0.001)
+    return bool(is_rough and f_distribution.cdf(ratio, n_rows - n_values, n_values - 1) < 0.01)
 
 
 def _sides(features: pd.DataFrame, is_labeled: np.ndarray) -> Iterator[str]:
     for name, column in features.items():
         labeled, others = column[is_labeled].dropna(), column[~is_labeled].dropna()
         few = others.unique()[:3]
-        if 0 < len(few) < min(3, len(others)):
+        if 0 < len(few) < min(3 if types.is_numeric_dtype(column) else 2, len(others)):
             n_same, nth = int(labeled.isin(few).sum()), np.arange(len(others))
             # Fisher's test: all unlabeled rows are among those with these values by chance
             if np.prod((n_same + len(others) - nth) / (len(labeled) + len(others) - nth)) < 0.01:

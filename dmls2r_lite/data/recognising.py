@@ -14,7 +14,7 @@ from pandas.api import types
 
 from . import forms
 from .forms import COMPACT, DATE, TIME, Marks, fitting, is_number, shape, show_time
-from .noticing import shorten
+from .noticing import MAX_NAMES, shorten
 
 MISSING = frozenset(["", "?", "-", ".", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan"])
 MISSING |= {"NULL", "null", "None", "<NA>", "#NA", "#N/A"}
@@ -28,7 +28,6 @@ _NOT_KNOWN = re.compile(  # words that people write in place of a number
     r"err(or)?|[-–—.*?/]+",
     re.IGNORECASE,
 )
-MAX_REFUSED = 4  # columns in a message
 
 
 @dataclass
@@ -158,24 +157,25 @@ class Column:
         if self.said:
             self.kind, self.rule = "number", "numbers, as column_types says"
             return
-        long = [text for shaped, text in self.shapes.items() if re.fullmatch("9{16,}", shaped)]
+        codes = ""
         if padded and any(map(str.isdecimal, padded)):
             codes = padded[0]
         elif exponents and all(re.fullmatch("[09]9*(E9+)?", shaped) for shaped in self.shapes):
             codes = exponents[0]  # 3E12, of a room or a plate
         elif len(self.shapes) < 10 and forms.look_like_codes(self.texts):
             codes = max(self.texts, key=len)  # 1.10 beside 1.9
-        else:
-            codes = ""
-        self.kind, self.rule = "text" if codes or long else "number", "numbers"
+        is_long = any(re.fullmatch("9{16,}", shaped) for shaped in self.shapes)
+        self.kind = "text" if codes or is_long else "number"
         if codes:
             self.rule = f"codes, such as {codes}, kept as texts (assumed: no numbers)"
-        elif long:
+        elif is_long:
             self.rule = "identifiers of more than 15 digits, kept as texts"
         elif padded:
             self.rule = f"numbers, {padded[0]} among them (assumed: no codes)"
         elif len(self.texts) > 1 and all(map(COMPACT.fullmatch, self.texts)):
             self.rule = f"numbers, such as {self.texts[0]} (assumed: no dates; see column_types)"
+        else:
+            self.rule = "numbers"
 
     def _find_texts(self) -> None:
         """Texts; refused where they seem to be numbers with words, units or marks among them, or dates."""
@@ -270,11 +270,11 @@ def _refuse(refused: Mapping[str, str], advised: Sequence[str], target: str) -> 
     """Raise ValueError if there are messages on columns, with what helps those that are `advised`."""
     if not refused:
         return
-    more = f"; and {len(refused) - MAX_REFUSED} other columns" if len(refused) > MAX_REFUSED else ""
-    message = "; ".join(list(refused.values())[:MAX_REFUSED]) + more
+    more = f"; and {len(refused) - MAX_NAMES} other columns" if len(refused) > MAX_NAMES else ""
+    message = "; ".join(list(refused.values())[:MAX_NAMES]) + more
     if advised:
-        message += "; write plain numbers or dates there, or nothing where there is none"
-        message += " (or name it in missing_values)"
+        how = "write plain numbers or dates there, or nothing where there is none"
+        message += f"; {how} (or name it in missing_values)"
     if features := [name for name in advised if name != target]:
         how = f"column_types={f'{features[0]}=category'!r}"
         message += f", or leave the column out with drop_columns, or say what it holds by {how}"

@@ -271,8 +271,8 @@ class TestGroups:
         x, noise = np.random.default_rng(0).normal(size=(2, 60))
         y = np.repeat(x[:20], 3) + noise / 2
         assert topics({name: values, "x": x}, y) == found
-        assert topics({name: values, "x": x}, noise) == []
-        assert topics({name: values, "x": x}, np.sort(y)) == []  # follows from the number
+        for without in noise, np.sort(y):  # which follows from the number
+            assert topics({name: values, "x": x}, without) == (["groups"] if name == "farm" else [])
 
     def test_as_many_texts_as_labels(self):
         rng = np.random.default_rng(0)
