@@ -45,7 +45,7 @@ FORMATS = {"year first": ["ISO8601"]} | {
 }
 
 
-_QUANTITY = r"(\d{1,3}([.,'’\s]\d{3})+([.,]\d+)?|\d+([.,]\d*)?|[.,]\d+)"
+_QUANTITY = r"(\d{1,3}([.,'’\s]\d{3})+([.,]\d+)?|\d{1,2}(,\d\d)+,\d{3}|\d+([.,]\d*)?|[.,]\d+)"
 _CURRENCY = (
     "EUR|USD|GBP|CHF|JPY|CNY|INR|AUD|CAD|BRL|SEK|NOK|DKK|PLN|CZK|HUF|RUB|TRY|ZAR|Rs|kr|zł|[A-Z]{1,2}\\$"
 )
@@ -54,14 +54,16 @@ _DECORATED = re.compile(  # a number with a sign, brackets, a currency or a unit
     r"[°%€$£µ‰]?(?P<unit>([^\W\d]+[²³23]?([ ./*^·-]{1,3}[^\W\d]+[²³23]?){0,3})?)[^\w\s]{0,2}"
 )
 _PART = re.compile(r"\d+(?:[.,]\d+)*")  # of a text: a number, perhaps
-_PADDED = re.compile(r"(?<![\d.,:°])0\d")
+_PADDED = re.compile(r"(?<![\d.,:°'h])0\d")
 _YEAR = "(18|19|20)[0-9]{2}"
-_LIKE_DATE = re.compile(
-    rf"\D*(\d{{1,2}}\D+){{0,2}}{_YEAR}(\D+(\d{{1,2}}|{_YEAR})){{0,3}}\D*|\d{{1,2}}\W{{0,2}}[^\W\d]{{3,9}}\W{{0,2}}\d\d"
-)
-_ANY_MONTH = re.compile(  # by its first letters, in a few languages
+_ANY_MONTH = (  # by its first letters, in a few languages
     r"(?<![^\W\d])(jan|ene|gen|f[eé][bv]|m[aä]r|mrt|ma[giyj]|[aá][pbv]r|ju[ilno]|giu|lug|a[uo][guû]|ago|se[pt]"
     r"|o[ck]t|ott|out|nov|d[eéi][czs])[^\W\d]*\.?"
+)
+_LIKE_DATE = re.compile(
+    rf"\D*(\d{{1,2}}\D+){{0,2}}{_YEAR}(\D+(\d{{1,2}}|{_YEAR})){{0,3}}\D*"
+    rf"|(\d{{1,2}}\W{{0,2}})?{_ANY_MONTH}\W?\d\d",
+    re.IGNORECASE,
 )
 
 
@@ -210,7 +212,7 @@ def seem_unread(texts: Sequence[str]) -> bool:
     """
     texts = texts[:1000]  # which tell enough
     parts = [_PART.findall(text) for text in texts]
-    between = {_PART.sub("0", _ANY_MONTH.sub("month", text.lower())) for text in texts}
+    between = {_PART.sub("0", re.sub(_ANY_MONTH, "month", text.lower())) for text in texts}
     if not texts or not all(parts) or len(between) > max(1, len(texts) / 2):
         return False
     are_dates = all(map(_LIKE_DATE.fullmatch, texts))
