@@ -71,10 +71,10 @@ def find_notices(features: pd.DataFrame, target: pd.Series, described: pd.DataFr
     - *Repeats.* Labeled rows that are equal in all columns, with or without the target, where a column tells
       most rows apart, so that this is no chance. Identifiers do not count.
     - *Groups.* A column whose values repeat among labeled rows, and none of which an unlabeled row has; of
-      numbers and dates, unless this may be chance. If no row lacks its target: texts that repeat twice and
-      more, with 10 values or more and one for every twentieth row; and five whole numbers or more, if rows
-      with the same one have like targets, and those with neighbouring ones have not. And a category with more
-      values than half the labels.
+      numbers and dates, unless this may be chance. If no row lacks its target: ten texts or five whole
+      numbers that repeat twice and more, and one for every twentieth row; numbers only if rows with the same
+      one have like targets, and those with neighbouring ones have not. And a category with more values than
+      half the labels.
     - *Sides.* A column with one value, or two numbers, in all unlabeled rows, and others in labeled ones,
       unless this may be chance. What is *known* on one side only, `describe_columns` leaves out.
     """
@@ -286,9 +286,8 @@ def _groups(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) 
             # by chance all rows with the same value are labeled, or none
             p_value = np.exp(np.log(share**sizes + (1 - share) ** sizes).sum())
             said = _APART if is_text or p_value < 0.01 else ""
-        elif is_labeled.all() and per_value >= 2 and n_values >= 5:
-            many = is_text and n_values >= max(10, n_labels / 20)
-            said = _REPEATED if many or (is_number and _agree(labeled, target)) else ""
+        elif is_labeled.all() and per_value >= 2 and n_values >= max(10 if is_text else 5, n_labels / 20):
+            said = _REPEATED if is_text or _agree(labeled, target) else ""
         else:
             said = _RARE if is_text and used and n_values >= 5 and n_values > n_labels / 2 else ""
         found.setdefault(said, []).append(name)

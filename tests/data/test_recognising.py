@@ -173,6 +173,7 @@ class TestWords:
             ("1990Q1", "1990Q2"), ("2021-W01", "2021-W02"), ("1 mai 21", "2 juin 21"), ("Q1 2020", "Q2 2020"),
         ],
     )  # fmt: skip
+    @pytest.mark.filterwarnings("ignore:t.csv")
     def test_numbers_and_dates_in_other_forms_are_told(self, write, values):
         path = write("d;x;y\n" + "".join(f"{value};{row};{row}\n" for row, value in enumerate(values * 3)))
         rule = f"looks like numbers or dates in a form that is not read, such as {values[0]}; write plain"
