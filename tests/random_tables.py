@@ -45,6 +45,7 @@ UNREAD += [
 MONTHS = ["janv", "févr", "mars", "avril", "mai", "juin", "juil", "août", "sept", "okt", "nov.", "Dezember"]
 CODES = [((98, 99), 1, 5), ((-9, -8), 1, 5), ((888, 999), 20, 45), ((0,), 20, 46), ((-1,), 20, 46)]
 MARKS_OF_GAPS = ["--", "missing", "n.d.", "k.A.", "unknown"]  # that are not on the list
+WITH_MARKS = {"float", "fixed", "whole", "date", "time", "unread", "units"}
 AMONG_NUMBERS = ["n.d.", "<0.5", "k.A.", "(5)", "8 mm", "5-", "–5", "Total", "inf", "1e400", "−2", "x"]
 ENCODINGS = ["utf-8", "utf-8", "utf-8-sig", "utf-16", "cp1252", "cp1251", "cp850", "gb18030"]
 KINDS = ["float", "fixed", "whole", "huge", "small", "sentinel", "date", "time", "truth"]
@@ -84,9 +85,8 @@ def make_column(
         return meant, [text.translate({ord("."): marks[0], ord(","): marks[1]}) for text in written]
     if kind == "coded":
         codes, low, high = CODES[rng.integers(len(CODES))]
-        meant = [
-            float(rng.choice(codes) if rng.random() < 0.4 else rng.integers(low, high + 1)) for _ in range(n)
-        ]
+        others = rng.integers(low, high + 1, n)
+        meant = np.where(rng.random(n) < 0.4, rng.choice(codes, n), others).astype(float).tolist()
         return meant, [f"{value:.0f}" for value in meant]
     if kind == "date":
         form = str(rng.choice(DATES))
@@ -154,25 +154,26 @@ def make_table(rng: np.random.Generator) -> Table:
         empty = rng.random(n) < (share if has_gaps else 0)
         if on_one_side and (place == 0 or name == "y"):
             empty = unlabeled
-        of_numbers = (
-            kind in ("float", "fixed", "whole", "date", "time", "unread", "units") and not on_one_side
-        )
-        mark = str(rng.choice(MARKS_OF_GAPS)) if of_numbers and chance(0.1) else gap
+        mark = str(rng.choice(MARKS_OF_GAPS)) if kind in WITH_MARKS and chance(0.1) else gap
         meant[name] = [None if gone else value for gone, value in zip(empty, values, strict=True)]
         written.append([mark if gone else text for gone, text in zip(empty, texts, strict=True)])
         known = [value for value in meant[name] if value is not None]
-        if kind == "coded" and len(set(known) & set(range(1, 47))) > 8:
+        if kind == "coded":
+            rest = set(known) & set(range(1, 47))
+            n_times = min(map(known.count, set(known) - rest), default=0)
             expected += [("codes", place)] * (
-                min(known.count(code) for code in {*known} - {*range(1, 47)}) > 2
+                n_times > 2 and len(rest) > (3 if max(rest, default=9) < 6 else 8)
             )
     twice = str(rng.choice(["none"] * 18 + ["some", "all"]))
-    if on_one_side and (unlabeled.sum() > 2 or twice == "none"):
+    if on_one_side and len(set(meant[names[0]])) > 3 and (unlabeled.sum() > 2 or twice == "none"):
         expected.append(("left out" if unlabeled.sum() > 2 else "kept", 0))
     rows = [list(row) for row in zip(*written, strict=True)]
     if twice != "none":
         again = list(range(n)) if twice == "all" else rng.integers(0, n, max(1, n // 3)).tolist()
-        is_clear = twice == "all" and n > 12 and kinds[0] == "float" and kinds[-1] != "sentinel"
-        expected += [("repeats", 0)] * (is_clear and not has_gaps)
+        is_clear = (
+            twice == "all" and n > 12 and kinds[0] == "float" and kinds[-1] != "sentinel" and not has_gaps
+        )
+        expected += [("repeats", 0)] * is_clear
         rows += [rows[place] for place in again]
         meant = {name: [*values, *(values[place] for place in again)] for name, values in meant.items()}
     if chance(0.04):
