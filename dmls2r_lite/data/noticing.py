@@ -79,7 +79,8 @@ def find_notices(features: pd.DataFrame, target: pd.Series, described: pd.DataFr
       unless this may be chance. What is *known* on one side only, `describe_columns` leaves out.
     """
     is_labeled = target.notna().to_numpy()
-    is_identifier = described["treatment"].str.startswith("left out: text") | (described["warning"] != "")
+    is_identifier = described["treatment"].str.startswith("left out: text")
+    is_identifier |= described["warning"].str.contains("identifier")
     telling = features.loc[is_labeled, ~is_identifier.to_numpy()]
     found = {
         "codes": _codes(features, target),
@@ -311,7 +312,7 @@ def _sides(features: pd.DataFrame, is_labeled: np.ndarray) -> Iterator[str]:
     for name, column in features.items():
         labeled, others = column[is_labeled].dropna(), column[~is_labeled].dropna()
         few = others.unique()[:3]
-        if 0 < len(few) < min(3 if types.is_numeric_dtype(column) else 2, len(others)):
+        if 0 < len(few) < min(3 if types.is_numeric_dtype(column) else 2, len(others) - 1):
             n_same, nth = int(labeled.isin(few).sum()), np.arange(len(others))
             # Fisher's test: all unlabeled rows are among those with these values by chance
             if np.prod((n_same + len(others) - nth) / (len(labeled) + len(others) - nth)) < 0.01:

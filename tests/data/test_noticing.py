@@ -221,6 +221,8 @@ class TestRepeats:
         assert "in all columns but the target" in notice.text
         (notice,) = noticed(pd.concat([features] * 2, ignore_index=True), [*target, *target])
         assert notice.text.startswith("40 labeled rows are equal to another one in all columns: a held-out")
+        is_known = np.arange(20) > 1  # a column with a warning tells, too
+        assert topics(features.assign(a=features["a"].where(is_known)), target.where(is_known)) == ["repeats"]
         identified = features.assign(id=[f"row {i}" for i in range(20)])
         assert topics(identified, target) == ["repeats"]  # texts that never repeat tell nothing
 
