@@ -23,10 +23,35 @@ NAMES = ["a", "size", "Größe", "price, total", "x;y", "t|u", "'t Hof", "n (mm)
 NAMES += ['q"r', "tab\there", "温度", "patient", ""]
 WORDS = ["north", "Süd", "x, y", "a;b", "Tver", "it's", "2nd floor", "#3", "a|b", "12-a", "n.d.", "yes"]
 WORDS += ["no", "AT", "DE", "tab\t.", "12a", "12b", "18-24", "Москва"]
+UNREAD = [
+    "{a} years",
+    "EUR {a}",
+    "{x} USD",
+    "ca. {a}",
+    "{x}±0.1",
+    "{a}-{b}",
+    "{a}/{b}",
+    "pH {x}",
+    "{a} mg / l",
+]
+UNREAD += ["{d.year}Q{q}", "{d.year}-W{d.day:02}", "{d:%m}/{d.year}", "{month} {d.year}", "{q}:{s:02}.{q}"]
+UNREAD += [
+    "{d.day:02}-{month}-{d.year}",
+    "{d.day}. {month} {d:%y}",
+    "{d:%Y%m%d}",
+    "{a} ft {q} in",
+    "{a} x {b}",
+]
+MONTHS = ["janv", "févr", "mars", "avril", "mai", "juin", "juil", "août", "sept", "okt", "nov.", "Dezember"]
+CODES = [((98, 99), 1, 5), ((-9, -8), 1, 5), ((888, 999), 20, 45), ((0,), 20, 46), ((-1,), 20, 46)]
+MARKS_OF_GAPS = ["--", "missing", "n.d.", "k.A.", "unknown"]  # that are not on the list
+WITH_MARKS = {"float", "fixed", "whole", "date", "time", "unread", "units"}
 AMONG_NUMBERS = ["n.d.", "<0.5", "k.A.", "(5)", "8 mm", "5-", "–5", "Total", "inf", "1e400", "−2", "x"]
 ENCODINGS = ["utf-8", "utf-8", "utf-8-sig", "utf-16", "cp1252", "cp1251", "cp850", "gb18030"]
 KINDS = ["float", "fixed", "whole", "huge", "small", "sentinel", "date", "time", "truth"]
 KINDS += ["codes", "points", "long", "words", "ratio", "season", "mixed", "units", "constant", "row", "group"]
+KINDS += ["unread", "unread", "unread", "coded", "rooms"]
+PLAIN = {"float", "fixed", "whole", "truth", "row", "group"}
 
 
 @dataclass
@@ -37,6 +62,8 @@ class Table:
     content: bytes
     columns: dict[str, list]  # by name, what is meant; empty where a part of the file is lost
     options: dict[str, str] = field(default_factory=dict)
+    expected: list[tuple[str, int]] = field(default_factory=list)  # what is to be noticed, at which column
+    plain: bool = False
 
 
 def make_column(
@@ -56,6 +83,11 @@ def make_column(
             meant = [float(rng.choice([value, value, -999, 9999])) for value in meant]
         written = [f"{value:{',' * bool(marks[1])}.{decimals}f}" for value in meant]
         return meant, [text.translate({ord("."): marks[0], ord(","): marks[1]}) for text in written]
+    if kind == "coded":
+        codes, low, high = CODES[rng.integers(len(CODES))]
+        others = rng.integers(low, high + 1, n)
+        meant = np.where(rng.random(n) < 0.4, rng.choice(codes, n), others).astype(float).tolist()
+        return meant, [f"{value:.0f}" for value in meant]
     if kind == "date":
         form = str(rng.choice(DATES))
         dates = [datetime(1950, 1, 1) + timedelta(seconds=int(s)) for s in rng.integers(0, 10**9 * 3, n)]
@@ -73,6 +105,8 @@ def make_column(
         return meant, [str(value) for value in meant]
     numbers, whole = rng.integers(0, 99, n), rng.integers(1, 4, n)
     texts = {
+        "rooms": lambda: [f"{a}E{b}" for a, b in zip(whole, numbers, strict=True)],
+        "unread": lambda: [write_unread(form, rng) for _ in range(n)],
         "codes": lambda: [f"{value:05}" for value in rng.integers(0, 99999, n)],
         "points": lambda: [f"{a}.{b}" for a, b in zip(whole, rng.integers(1, 13, n), strict=True)],
         "long": lambda: [str(value) for value in rng.integers(10**16, 10**18, n)],
@@ -85,9 +119,17 @@ def make_column(
         "row": lambda: [f"row {number}" for number in rng.permutation(n)],
         "group": lambda: [f"P{place // 2}" for place in range(n)],
     }
-    word, unit = rng.choice(AMONG_NUMBERS), rng.choice([" mm", "%", " €", "kg/ha", " years"])
-    meant = texts[kind]()
-    return meant, meant
+    word, unit = rng.choice(AMONG_NUMBERS), rng.choice([" mm", "%", " €", "kg/ha"])
+    form = str(rng.choice(UNREAD))
+    written = texts[kind]()
+    return [(text,) for text in written] if kind in ("unread", "units") else written, written
+
+
+def write_unread(form: str, rng: np.random.Generator) -> str:
+    """A number, date or time in a form that is not read."""
+    a, b, q, s = rng.integers((1, 1, 1, 10), (120, 80, 5, 60))
+    day = date(1990, 1, 1) + timedelta(days=int(rng.integers(10**4)))
+    return form.format(a=a, b=a + b, q=q, s=s, x=rng.integers(1, 500) / 10, d=day, month=rng.choice(MONTHS))
 
 
 def make_table(rng: np.random.Generator) -> Table:
@@ -101,19 +143,42 @@ def make_table(rng: np.random.Generator) -> Table:
     names = [*rng.choice(NAMES, rng.integers(1, 5), replace=False).tolist(), "y"]
     kinds = [*rng.choice(KINDS, len(names) - 1), str(rng.choice(["fixed", "whole", "float", "sentinel"]))]
     gap, has_gaps, quote_all = str(rng.choice(GAPS)), chance(0.5), chance(0.3)
-    meant, written = {}, []
-    for name, kind in zip(names, kinds, strict=True):
+    meant, written, expected = {}, [], []
+    is_plain = marks == MARKS[0] and set(kinds) <= PLAIN | {"sentinel"}
+    unlabeled = rng.permutation(n) < rng.choice([1, 2, n // 2])  # where the first column has gaps, too
+    on_one_side = n > 12 and len(names) > 2 and chance(0.2)
+    kinds[0] = "float" if on_one_side else kinds[0]
+    for place, (name, kind) in enumerate(zip(names, kinds, strict=True)):
         values, texts = make_column(kind, n, marks, rng)
         share = 0.4 if name == "y" else 0.2
         empty = rng.random(n) < (share if has_gaps else 0)
+        if on_one_side and (place == 0 or name == "y"):
+            empty = unlabeled
+        mark = str(rng.choice(MARKS_OF_GAPS)) if kind in WITH_MARKS and chance(0.1) else gap
         meant[name] = [None if gone else value for gone, value in zip(empty, values, strict=True)]
-        written.append([gap if gone else text for gone, text in zip(empty, texts, strict=True)])
+        written.append([mark if gone else text for gone, text in zip(empty, texts, strict=True)])
+        known = [value for value in meant[name] if value is not None]
+        if kind == "coded":
+            rest = set(known) & set(range(1, 47))
+            n_times = min(map(known.count, set(known) - rest), default=0)
+            expected += [("codes", place)] * (
+                n_times > 2 and len(rest) > (3 if max(rest, default=9) < 6 else 8)
+            )
+    twice = str(rng.choice(["none"] * 18 + ["some", "all"]))
+    if on_one_side and len(set(meant[names[0]])) > 3 and (unlabeled.sum() > 2 or twice == "none"):
+        expected.append(("left out" if unlabeled.sum() > 2 else "kept", 0))
     rows = [list(row) for row in zip(*written, strict=True)]
-    if chance(0.1):  # some rows twice
-        again = rng.integers(0, n, max(1, n // 3)).tolist()
+    if twice != "none":
+        again = list(range(n)) if twice == "all" else rng.integers(0, n, max(1, n // 3)).tolist()
+        is_clear = (
+            twice == "all" and n > 12 and kinds[0] == "float" and kinds[-1] != "sentinel" and not has_gaps
+        )
+        expected += [("repeats", 0)] * is_clear
         rows += [rows[place] for place in again]
         meant = {name: [*values, *(values[place] for place in again)] for name, values in meant.items()}
-    options = {}
+    if chance(0.04):
+        rows, meant, expected = [[*(f"[{name[:2]}]" for name in names[1:]), ""], *rows], {}, [("total", 0)]
+    options: dict[str, str] = {}
     if chance(0.15):
         kind = rng.choice(["number", "category", "text", "date", "time", "day first", "month first"])
         options["column_types"] = f"{rng.choice([name for name in names if name])}={kind}"
@@ -140,7 +205,8 @@ def make_table(rng: np.random.Generator) -> Table:
     ending = str(rng.choice(["csv"] * 6 + ["tsv", "txt", "csv.gz", "csv.bz2", "zip"]))
     packings: dict[str, Any] = {"csv.gz": gzip.compress, "csv.bz2": bz2.compress, "zip": _zipped}
     meant = meant if is_whole and has_names else {}
-    return Table(f"t.{ending}", packings.get(ending, bytes)(content), meant, options)
+    expected = expected if is_whole and has_names and not options else []
+    return Table(f"t.{ending}", packings.get(ending, bytes)(content), meant, options, expected, is_plain)
 
 
 def _zipped(content: bytes) -> bytes:
@@ -171,6 +237,15 @@ def _same(got: Any, meant: Any) -> bool:
     if isinstance(meant, date):
         return isinstance(got, pd.Timestamp) and got == pd.Timestamp(meant)
     return got == (meant.strip() if isinstance(meant, str) else meant)
+
+
+def overlooked(data: Any, table: Table) -> str:
+    """What should have been noticed in a table, or done to a column, and was not; "" if nothing."""
+    for what, place in table.expected:
+        name, topics = list(data.reading.cells)[place], [notice.topic for notice in data.notices]
+        if what not in [*topics, "kept" if name in data.features else "left out"]:
+            return f"{what} of {name} in {topics}"
+    return ""
 
 
 def misread(reading: Any, table: Table) -> str:

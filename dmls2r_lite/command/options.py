@@ -12,7 +12,7 @@ import click
 
 from ..foundation.parameters import did_you_mean, shown
 
-LISTS = ("drop_columns", "column_types", "missing_values")  # more of them are added up
+LISTS = {"drop_columns": ", ", "column_types": ", ", "missing_values": "; "}  # more of them are joined
 SAME_COMMAND = "the same command does the rest"
 
 
@@ -35,7 +35,7 @@ class Commands(click.Group):
 
 
 def parameters_option(words: str, known: Collection[str] | None = None) -> Callable[..., Any]:
-    """The option -p NAME VALUE, which gives a mapping to `given`: lists are joined by commas.
+    """The option -p NAME VALUE, which gives a mapping to `given`: several of a list are joined.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def parameters_option(words: str, known: Collection[str] | None = None) -> Calla
         for name, value in pairs:
             if name in given and name not in LISTS:
                 raise ValueError(f"give {name} once, got {given[name]} and {value}")
-            given[name] = f"{given[name]}, {value}" if name in given else value
+            given[name] = f"{given[name]}{LISTS[name]}{value}" if name in given else value
         if known is not None:
             check_names("parameter", given, known)
         return given

@@ -123,7 +123,7 @@ def load_dataset(
     column_types : str or mapping, optional
         Of a file, what columns hold, see `read`.
     missing_values : str, default=""
-        Of a file, numbers, dates and texts that stand for a missing value, separated by commas.
+        Of a file, numbers, dates and texts that stand for a missing value, see `read`.
     missing : {"drop", "as_published"}, default="drop"
         Of air_quality: read -200 as missing, or keep it as the number that it is, in features and target,
         as the paper's Table 4 seems to.

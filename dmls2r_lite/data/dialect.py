@@ -134,7 +134,8 @@ def _find_start(text: str) -> tuple[int, str, str]:
         return 0, "", ""
     last = next(line for line in reversed(comments) if line.strip())
     below, *more = [line for line in head[n_comments:] if line.strip()] or [""]
-    alike = any(last.count(separator) == below.count(separator) > 0 for separator in ",;\t|")
+    bare = [re.sub('"[^"]*"', "", line) for line in (last, below)]
+    alike = any(bare[0].count(separator) == bare[1].count(separator) > 0 for separator in ",;\t|")
     if alike and (_looks_like_values(below) or not (more and _looks_like_values(more[0]))):
         n_comments = head.index(last)
         if not any(head[:n_comments]):
@@ -211,4 +212,4 @@ def _rows(text: str, n_skipped: int, separator: str, quote: str) -> Iterator[tup
                 number += 1
             start = n_skipped + reader.line_num + 1
     except csv.Error as error:
-        raise ValueError(f"cannot be read as a table: {error}") from error
+        raise ValueError(f"cannot be read as a table: {error}, in the row from line {start}") from error

@@ -21,8 +21,13 @@ _MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _CLOCK = r"([T ]\d{1,2}[:.]\d{2}\S*( ?[ap]m)?)?"
 DATE = re.compile(
     rf"(\d{{4}}-\d{{2}}|\d{{4}}([-/.])\d{{1,2}}\2\d{{1,2}}|\d{{1,2}}([-/.])\d{{1,2}}\3(\d{{4}}|\d{{2}})"
-    rf"|\d{{1,2}}([-/. ]){_MONTH}\5(\d{{4}}|\d{{2}})|{_MONTH} \d{{1,2}},? \d{{4}}){_CLOCK}",
+    rf"|\d{{1,2}}([-/. ]){_MONTH}\5(\d{{4}}|\d{{2}})|{_MONTH} \d{{1,2}},? \d{{4}}){_CLOCK}"
+    r"|\d{8}T(\d\d){2,3}Z?",
     re.IGNORECASE | re.ASCII,
+)
+COMPACT = re.compile(  # 20200131, 2020013123: dates only if that is said
+    r"((?:18|19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))((?:[01]\d|2[0-3])(?:[0-5]\d){0,2})?",
+    re.ASCII,
 )
 TIME = re.compile(r"(\d{1,3}):[0-5]\d(:[0-5]\d)?( ?[ap]m)?", re.IGNORECASE | re.ASCII)
 _ZONE = re.compile(r":\d{2}\S*(?:Z|[+-]\d{2}:?\d{2})$")
@@ -38,6 +43,28 @@ _DATES = {
 FORMATS = {"year first": ["ISO8601"]} | {
     order: [f"{date}{clock}" for date in dates for clock in _CLOCKS] for order, dates in _DATES.items()
 }
+
+
+_QUANTITY = r"(\d{1,3}([.,'’\s]\d{3})+([.,]\d+)?|\d{1,2}(,\d\d)+,\d{3}|\d+([.,]\d*)?|[.,]\d+)"
+_CURRENCY = (
+    "EUR|USD|GBP|CHF|JPY|CNY|INR|AUD|CAD|BRL|SEK|NOK|DKK|PLN|CZK|HUF|RUB|TRY|ZAR|Rs|kr|zł|[A-Z]{1,2}\\$"
+)
+_DECORATED = re.compile(  # a number with a sign, brackets, a currency or a unit around it
+    rf"([^\w\s]{{0,3}}|{_CURRENCY}|ca|approx|about|etwa)\.?\s?[^\w\s]?{_QUANTITY}(e[+-]?\d+)?\s?"
+    r"[°%€$£µ‰]?(?P<unit>([^\W\d]+[²³23]?([ ./*^·-]{1,3}[^\W\d]+[²³23]?){0,3})?)[^\w\s]{0,2}"
+)
+_PART = re.compile(r"\d+(?:[.,]\d+)*")  # of a text: a number, perhaps
+_PADDED = re.compile(r"(?<![\d.,:°'h])0\d")
+_YEAR = "(18|19|20)[0-9]{2}"
+_ANY_MONTH = (  # by its first letters, in a few languages
+    r"(?<![^\W\d])(jan|ene|gen|f[eé][bv]|m[aä]r|mrt|ma[giyj]|[aá][pbv]r|ju[ilno]|giu|lug|a[uo][guû]|ago|se[pt]"
+    r"|o[ck]t|ott|out|nov|d[eéi][czs])[^\W\d]*\.?"
+)
+_LIKE_DATE = re.compile(
+    rf"\D*(\d{{1,2}}\D+){{0,2}}{_YEAR}(\D+(\d{{1,2}}|{_YEAR})){{0,3}}\D*"
+    rf"|(\d{{1,2}}\W{{0,2}})?{_ANY_MONTH}\W?\d\d",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -119,8 +146,10 @@ def decide_marks(columns: Mapping[str, Mapping[str, str]], settled: Mapping[str,
     for marks in possible:
         if any(map(marks.prove, examples)):
             return marks
-    unclear = [
-        example for shaped, example in examples.items() if any(marks.group(shaped) for marks in possible)
+    unclear = [  # a space or an apostrophe is no decimal mark
+        example
+        for shaped, example in examples.items()
+        if any(marks.thousands in ".," and marks.group(shaped) for marks in possible)
     ]
     without_groups = [marks for marks in possible if not marks.thousands]
     if unclear and not (without_groups and all(settled.get(column) for column, _ in unclear)):
@@ -130,7 +159,7 @@ def decide_marks(columns: Mapping[str, Mapping[str, str]], settled: Mapping[str,
             f"{text!r} in column {column!r} may have a decimal mark or a thousands separator: write numbers "
             f"without the latter{'' if column in settled else how}"
         )
-    return without_groups[0]
+    return (without_groups or possible)[0]
 
 
 def may_have_groups(shapes: Iterable[str]) -> bool:
@@ -161,6 +190,46 @@ def look_like_codes(texts: Iterable[str]) -> bool:
     )
 
 
+def decorated(texts: Iterable[str]) -> set[str]:
+    """Those of some texts that hold one number, with a sign, brackets, a currency or a unit around it.
+
+    12a and 12b do not, nor do 221 Baker Street and 10 Downing Street: units are few.
+    """
+    units = {text: match["unit"][:3] for text in texts if (match := _DECORATED.fullmatch(text))}
+    for may_be_name, n_units in ((r"[0-9][^\W\d]", 1), (r"[^\W\d]{5}", max(1, len(units) // 3))):
+        unsure = {text for text, unit in units.items() if unit and re.search(may_be_name, text)}
+        if len({units[text] for text in unsure}) > n_units:
+            units = {text: unit for text, unit in units.items() if text not in unsure}
+    return set(units)
+
+
+def seem_unread(texts: Sequence[str]) -> bool:
+    """Whether texts are rather numbers, dates or times in a form that is not read than names.
+
+    Their parts count. All have a year, and beside it at most a day, month, quarter or week. Or all begin with
+    a number, as 5-10, 120/80 and 5 ft 3 in do, or have decimals, as 0.5±0.1 and pH 7.4. Parts of names, as of
+    12a, 50-00-0 and 1.2.3, are letters, led by zeros, long and of one length, or no numbers; or what stands
+    between them differs.
+    """
+    texts = texts[:1000]  # which tell enough
+    parts = [_PART.findall(text) for text in texts]
+    between = {_PART.sub("0", re.sub(_ANY_MONTH, "month", text.lower())) for text in texts}
+    if not texts or not all(parts) or len(between) > max(1, len(texts) / 2):
+        return False
+    are_dates = all(map(_LIKE_DATE.fullmatch, texts))
+    numbers = [part for found in parts for part in found]
+    if (
+        are_dates
+        or any(map(_PADDED.search, texts))
+        or not all(re.fullmatch(_QUANTITY, number) for number in numbers)
+    ):
+        return are_dates
+    n_digits = {len(number) for number in numbers}
+    differ = len(n_digits) > 1 or (len(numbers) > len(texts) and max(n_digits) < 4)
+    begin = all(re.match(r"\W*[0-9]", text) for text in texts) and max(map(len, between)) > 2  # not as in 12a
+    return not all(map(str.isdecimal, numbers)) or (begin and differ)
+
+
 def are_seasons(texts: Iterable[str]) -> bool:
     """Whether all texts are like 2005-06, two years in a row, so that the last part is hardly a month."""
     pairs = (re.fullmatch(r"(\d{4})-(\d\d)", text, re.ASCII) for text in texts)
@@ -182,11 +251,18 @@ def parse_dates(texts: pd.Series, formats: Sequence[str]) -> pd.Series | None:
     """
     has_zone = texts.str.contains(_ZONE)
     if has_zone.any() and not has_zone.all():
-        raise ValueError("must hold dates that all have a time zone, or none of them")
+        raise ValueError(f"must hold dates that all have a time zone, or none of them{_got(texts, has_zone)}")
     for date_format in formats:
         with suppress(ValueError):
             return without_zone(pd.to_datetime(texts, format=date_format, utc=bool(has_zone.any())))
     return None
+
+
+def _got(texts: pd.Series, is_one: pd.Series) -> str:
+    """The end of a message on texts of two kinds: one of each that there is."""
+    return ", got " + " and ".join(
+        repr(some.iloc[0]) for some in (texts[is_one], texts[~is_one]) if len(some)
+    )
 
 
 def read_dates(texts: pd.Series, said: str = "") -> dict[str, pd.Series]:
@@ -206,14 +282,18 @@ def read_dates(texts: pd.Series, said: str = "") -> dict[str, pd.Series]:
     Raises
     ------
     ValueError
-        If no order suits all of them; without name and place of the column.
+        If no order suits all of them; names those that the best one does not suit, but not the column.
     """
     other = {"day first": "month first", "month first": "day first"}.get(said)
+    texts = texts.str.replace(COMPACT, lambda match: "T".join(filter(None, match.groups())), regex=True)
     found = {order: parse_dates(texts, FORMATS[order]) for order in FORMATS if order != other}
     if known := {order: dates for order, dates in found.items() if dates is not None}:
         return known
+    formats = (form for order in found for form in FORMATS[order])
+    parsed = (pd.to_datetime(texts, format=form, errors="coerce", utc=True) for form in formats)
+    wrong = min((texts[dates.isna()] for dates in parsed), key=len)
     how = f"with the {said} and" if other else "in one order, with"
-    raise ValueError(f"must hold dates {how} years of four digits")
+    raise ValueError(f"must hold dates {how} years of four digits, got {', '.join(map(repr, wrong[:3]))}")
 
 
 def read_times(texts: pd.Series) -> tuple[pd.Series, str]:
@@ -222,17 +302,19 @@ def read_times(texts: pd.Series) -> tuple[pd.Series, str]:
     Raises
     ------
     ValueError
-        If some have seconds or AM and PM, and others do not; without name and place of the column.
+        If some have seconds or AM and PM, and others do not; does not name the column.
     """
     with_seconds, halves = texts.str.count(":") == 2, texts.str.contains("m", case=False)
     if halves.any():
         tidy = texts.str.upper().str.replace(" ", "")
         times = parse_dates(tidy, ["%I:%M%p", "%I:%M:%S%p"])
         if times is None or not halves.all():
-            raise ValueError("must hold times that all have AM or PM, from 1 to 12, or none of them")
+            raise ValueError(
+                f"must hold times that all have AM or PM, from 1 to 12, or none of them{_got(texts, halves)}"
+            )
         return times - times.dt.normalize(), "times of day, AM and PM"
     if with_seconds.any() and not with_seconds.all():
-        raise ValueError("must hold times that all have seconds, or none of them")
+        raise ValueError(f"must hold times that all have seconds, or none of them{_got(texts, with_seconds)}")
     times = pd.to_timedelta(texts if with_seconds.any() else texts + ":00")
     if with_seconds.any():
         return times, "times, hours:minutes:seconds"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from pandas.api import types
+from scipy.stats import f as f_distribution
 from scipy.stats import fisher_exact
 
 MAX_NAMES, MAX_LETTERS = 4, 40  # in a sentence
@@ -24,12 +26,6 @@ _SUMMARY = re.compile(
     r"durchschnitt|moyenne|media)s?\W*",
     re.IGNORECASE,
 )
-_IDENTIFIER = re.compile(
-    r"(.*[\W_])?(id|subject|patient|person|participant|site|batch|plot|plant|animal|child|case)s?([\W_].*)?",
-    re.IGNORECASE,
-)
-
-
 _TOGETHER = (
     "If rows with the same value belong together (a patient, a batch), the expected error is too low without "
     "-p groups COLUMN"
@@ -68,31 +64,33 @@ def find_notices(features: pd.DataFrame, target: pd.Series, described: pd.DataFr
     Notes
     -----
     - *Bounds.* A column of signs (<, >, =, ~, perhaps in quotes), one of < and > among them.
-    - *Codes* for a missing value: see `find_codes`. Zeros are none, though some files write them so.
+    - *Codes* for a missing value: see `find_codes`.
     - *Total.* The last row, or the first, if its cells are the sums, or the means, of their columns: two
       cells or more and the most of those that could be; one is enough if nothing else is in the row, or a
-      word such as total.
+      word such as total. And the first row, if it has no number, but texts that no other has.
     - *Classes.* Two different targets of four or more; or three to five that are whole numbers in a row, each
       in four labeled rows or more on average.
     - *Repeats.* Labeled rows that are equal in all columns, with or without the target, where a column tells
       most rows apart, so that this is no chance. Identifiers do not count.
     - *Groups.* A column whose values repeat among labeled rows, and none of which an unlabeled row has; of
-      numbers and dates, unless this may be chance. If no row lacks its target: texts that repeat twice and
-      more, with 10 values or more and one for every twentieth row; or whole numbers or texts with a name
-      like id or patient and 5 values. And a category with more values than half the labels.
-    - *Sides.* A column with one value in all unlabeled rows, and three or more in labeled ones. What is
-      *known* on one side only, `describe_columns` leaves out.
+      numbers and dates, unless this may be chance. If no row lacks its target: ten texts or five whole
+      numbers that repeat twice and more, and one for every twentieth row; numbers only if rows with the same
+      one have like targets, and those with neighbouring ones have not. And a category with more values than
+      half the labels.
+    - *Sides.* A column with one value, or two numbers, in all unlabeled rows, and others in labeled ones,
+      unless this may be chance. What is *known* on one side only, `describe_columns` leaves out.
     """
     is_labeled = target.notna().to_numpy()
-    is_identifier = described["treatment"].str.startswith("left out: text") | (described["warning"] != "")
+    is_identifier = described["treatment"].str.startswith("left out: text")
+    is_identifier |= described["warning"].str.contains("identifier")
     telling = features.loc[is_labeled, ~is_identifier.to_numpy()]
     found = {
         "bounds": _bounds(features),
         "codes": _codes(features, target),
-        "total": _totals(features, target),
+        "total": [*_totals(features, target), *_units(features, target, described)],
         "classes": _classes(target[is_labeled]),
         "repeats": _repeats(telling, target[is_labeled]),
-        "groups": _groups(features, is_labeled, described),
+        "groups": _groups(features, target, described),
         "sides": _sides(features, is_labeled),
     }
     return [Notice(topic, text) for topic, texts in found.items() for text in texts]
@@ -113,10 +111,11 @@ def enumerate_names(names: Iterable[object]) -> str:
 
 def one_sided(column: pd.Series, is_labeled: np.ndarray) -> tuple[str, bool]:
     """Whether a column is known for labeled rows only, or for the others only, in words; and if so, whether
-    it can be of no use.
+    it is of no use.
 
-    It can be of none if no labeled row, or no unlabeled one, has a value; and if the shares of rows with a
-    value differ by half or more, with p < 0.01 in Fisher's exact test. From a fifth on it is only said.
+    It is if no labeled row has a value; and if the shares of rows with a value differ by half or more, with
+    p < 0.01 in Fisher's exact test and three rows or more on both sides. From a fifth on it is only said, and
+    so is that no unlabeled row has one.
     """
     known = column.notna().to_numpy()
     sides = is_labeled, ~is_labeled
@@ -124,10 +123,12 @@ def one_sided(column: pd.Series, is_labeled: np.ndarray) -> tuple[str, bool]:
     if 0 in counts.sum(axis=1) or not known.any():
         return "", False
     labeled, others = counts[:, 0] / counts.sum(axis=1)
-    if 0 in (labeled, others):
-        return f"no value in any row with{'' if labeled == 0 else 'out'} a target", True
     difference = abs(labeled - others)
-    if difference < 0.2 or fisher_exact(counts).pvalue >= 0.01:
+    is_chance = counts.sum(axis=1).min() < 3 or fisher_exact(counts).pvalue >= 0.01
+    if 0 in (labeled, others):
+        is_of_no_use = labeled == 0 or (difference >= 0.5 and not is_chance)
+        return f"no value in any row with{'' if labeled == 0 else 'out'} a target", is_of_no_use
+    if difference < 0.2 or is_chance:
         return "", False
     return f"known in {labeled:.0%} of the rows with a target, {others:.0%} of the others", difference >= 0.5
 
@@ -135,26 +136,48 @@ def one_sided(column: pd.Series, is_labeled: np.ndarray) -> tuple[str, bool]:
 def find_codes(column: pd.Series) -> dict[str, int]:
     """Values in a column that may stand for a missing one, and how often they occur.
 
-    That is a number written with nines only (99, -999, 9999.9), of 1e30 or more, a power of ten from 1e10
-    on, -9, -200, -999.25 or an end of a computer's range of integers, at an end of the column: farther from
-    the next value than the others are from each other. A negative one also if no other is negative, it
-    occurs twice and there are ten others. Of dates likewise: 1 January 1900 or 1970, 31 December 9999, ...
+    At an end of a column of numbers, that is at most two values which all repeat and are farther from the
+    others than these are wide, if the others are four or more without such a gap among them; half as far is
+    enough for zero or a negative value which occurs three times while the others are above zero. Once is
+    enough for a number written with nines only (99, -999, 9999.9), of 1e30 or more, a power of ten from 1e10
+    on, -9, -200, -999.25 or an end of a computer's range of integers; a negative one of them may also be near
+    if no other is negative, it occurs twice and there are ten others. Of dates likewise once: 1 January 1900
+    or 1970, 31 December 9999, ...
     """
     is_date = types.is_datetime64_any_dtype(column)
     if not is_date and not types.is_any_real_numeric_dtype(column):
         return {}
-    found, n_times = np.unique(column.dropna().to_numpy(), return_counts=True)  # value_counts is slower
-    counts = pd.Series(n_times, index=found)
-    low = len(list(itertools.takewhile(_looks_like_code, counts.index)))
-    high = len(counts) - len(list(itertools.takewhile(_looks_like_code, reversed(counts.index))))
-    if high - low < 2:
-        return {}
+    found, times = np.unique(column.dropna().to_numpy(), return_counts=True)  # value_counts is slower
+    counts = pd.Series(times, index=found)
     values = counts.index.to_numpy().astype("datetime64[s]" if is_date else float).astype(float)
-    rest = values[low:high]
-    gap = np.maximum(rest[0] - values, values - rest[-1])
-    alone = (values < 0) & (rest[0] >= 0) & (counts.to_numpy() > 1) & (len(rest) >= 10) & (not is_date)
-    is_code = (gap > rest[-1] - rest[0]) | alone
-    return {_write(value): int(n) for value, n in counts[is_code].items()}
+    n, n_times = len(counts), np.zeros(len(counts)) if is_date else counts.to_numpy()
+
+    def is_code(place: int) -> bool:
+        return _looks_like_code(counts.index[place])
+
+    def start(places: Iterable[int]) -> list[int]:
+        may_be_one = itertools.takewhile(lambda place: n_times[place] > 1 or is_code(place), places)
+        return list(itertools.islice(may_be_one, 4))
+
+    lows, highs = start(range(n)), start(range(n - 1, -1, -1))
+    codes = set(filter(is_code, lows + highs))
+    sizes = itertools.product(range(len(lows) + 1), range(len(highs) + 1))
+    for low, high in sorted(sizes, key=sum, reverse=True):
+        ends, rest = lows[:low] + highs[:high], range(low, n - high)
+        if ends and len(set(ends) - codes) < 3 and sum(not is_code(place) for place in rest[:4]) > 1:
+            are_codes = np.array([place in codes for place in ends])
+            if _stand_apart(values[ends], n_times[ends], are_codes, values[low : n - high]):
+                return {_write(counts.index[place]): int(counts.iloc[place]) for place in sorted(ends)}
+    return {}
+
+
+def _stand_apart(ends: np.ndarray, n_times: np.ndarray, is_code: np.ndarray, rest: np.ndarray) -> bool:
+    """Whether all values at the ends, which occur so often, may stand for a missing one beside the rest."""
+    gaps, width = np.maximum(rest[0] - ends, ends - rest[-1]), rest[-1] - rest[0]
+    far = np.where((ends <= 0) & (rest[0] > 0) & (n_times > 2), width / 2, width)
+    is_dense = len(rest) > 3 and np.diff(rest).max() <= width / 2
+    nearby = is_code & (ends < 0) & (rest[0] >= 0) & (n_times > 1) & (len(rest) >= 10)
+    return bool(((gaps > far) & (is_code | is_dense) | nearby).all())
 
 
 def _write(value: float | pd.Timestamp) -> str:
@@ -178,14 +201,16 @@ def _bounds(features: pd.DataFrame) -> Iterator[str]:
 def _codes(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
     where: dict[str, dict[str, int]] = {}
     for column in (target, *(features[name] for name in features)):
-        for value, n in find_codes(column).items():
-            where.setdefault(value, {})[str(column.name)] = n
-    for value, columns in where.items():
+        if found := find_codes(column):
+            where.setdefault(",".join(found), {})[str(column.name)] = sum(found.values())
+    for values, columns in where.items():
         times = [f"{shorten(name)} ({n} time{'s' if n > 1 else ''})" for name, n in columns.items()]
         in_target = f"; a row with it in {shorten(target.name)} counts as labeled" * (target.name in columns)
+        how = "; ".join(f"{name}={values}" for name in columns) if len(columns) <= MAX_NAMES else values
         yield (
-            f"{value} is far from all other values of {enumerate_names(times)}{in_target}. If it stands for "
-            f"a missing value: -p missing_values {value}"
+            f"{values.replace(',', ' and ')} {'are' if ',' in values else 'is'} far from all other values of "
+            f"{enumerate_names(times)}{in_target}. If this stands for a missing value: "
+            f"-p missing_values {json.dumps(how, ensure_ascii=False)}"
         )
 
 
@@ -211,6 +236,21 @@ def _totals(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
                 break
 
 
+def _units(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) -> Iterator[str]:
+    is_text = (described["kind"] == "category").to_numpy()
+    first = features.loc[:, is_text].iloc[0].dropna()
+    if first.empty or pd.notna(target.iloc[0]) or features.loc[:, ~is_text].iloc[0].notna().any():
+        return
+    below = features[first.index].iloc[1:]
+    in_brackets = first.astype(str).str.fullmatch(r"[\[(<].*[\])>]").all()
+    repeat = len(first) > 1 and (below.nunique() <= below.count() / 2).all()
+    if not (below == first).any(axis=None) and (in_brackets or repeat):
+        yield (
+            f"the first row ({enumerate_names(first)}) holds no number, and texts that no other row has: if "
+            "it belongs to the names, or holds units, delete its line"
+        )
+
+
 def _classes(known: pd.Series) -> Iterator[str]:
     values = np.setdiff1d(known, [float(code) for code in find_codes(known)])
     in_a_row = bool((values % 1 == 0).all() and (np.diff(values) == 1).all())
@@ -231,9 +271,10 @@ def _repeats(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
     with_target = features.assign(**{"": target.loc[features.index]})
     for table, but in ((with_target, ""), (features, " but the target")):
         n_repeated = int(table.duplicated(keep=False).sum())
-        n, distinct = len(table), table.nunique(dropna=False).to_numpy(dtype=float)
-        # Of n rows, drawn from v possible ones, n^2 / 2v pairs are equal by chance; and so many of a column
-        # where few are. Columns of few values may depend on each other: one must tell most rows apart.
+        n = len(table) - int(table.duplicated().sum())
+        distinct = table.nunique(dropna=False).to_numpy(dtype=float)
+        # Of n different rows, drawn from v possible ones, n^2 / 2v pairs are equal by chance; and so many of
+        # a column where few are. Columns of few values may depend on each other: one must tell most apart.
         possible = np.where(distinct > n / 2, n**2 / np.maximum(2 * (n - distinct), 1), distinct)
         if n_repeated and distinct.max() > n / 2 and np.log(possible).sum() > np.log(5 * n**2):
             yield (
@@ -244,25 +285,25 @@ def _repeats(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
             return
 
 
-def _groups(features: pd.DataFrame, is_labeled: np.ndarray, described: pd.DataFrame) -> Iterator[str]:
+def _groups(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) -> Iterator[str]:
+    is_labeled = target.notna().to_numpy()
     share, n_labels = is_labeled.mean(), int(is_labeled.sum())
     is_used = ~described["treatment"].str.startswith("left out").to_numpy()
+    is_category = (described["kind"] == "category").to_numpy()
     found: dict[str, list[object]] = {}
-    for (name, column), used in zip(features.items(), is_used, strict=True):
+    for (name, column), used, is_text in zip(features.items(), is_used, is_category, strict=True):
         labeled, others = column[is_labeled].dropna(), column[~is_labeled].dropna()
         n_values, is_number = labeled.nunique(), types.is_numeric_dtype(column)
         if n_values < 2 or types.is_bool_dtype(column) or (is_number and (labeled % 1 != 0).any()):
             continue
-        is_text = not is_number and not types.is_datetime64_any_dtype(column)
         per_value = len(labeled) / n_values
         if len(others) and per_value >= 1.5 and not labeled.isin(others.unique()).any():
             sizes = column.value_counts().to_numpy()
             # by chance all rows with the same value are labeled, or none
             p_value = np.exp(np.log(share**sizes + (1 - share) ** sizes).sum())
             said = _APART if is_text or p_value < 0.01 else ""
-        elif is_labeled.all() and per_value >= 2 and n_values >= 5:
-            many = is_text and n_values >= max(10, n_labels / 20)
-            said = _REPEATED if many or _IDENTIFIER.fullmatch(str(name)) else ""
+        elif is_labeled.all() and per_value >= 2 and n_values >= max(10 if is_text else 5, n_labels / 20):
+            said = _REPEATED if is_text or _agree(labeled, target) else ""
         else:
             said = _RARE if is_text and used and n_values >= 5 and n_values > n_labels / 2 else ""
         found.setdefault(said, []).append(name)
@@ -271,16 +312,29 @@ def _groups(features: pd.DataFrame, is_labeled: np.ndarray, described: pd.DataFr
             yield f"{enumerate_names(names)}: {said}"
 
 
+def _agree(column: pd.Series, target: pd.Series) -> bool:
+    """Whether rows with the same value have like targets (p < 0.01), and those next to each other do not."""
+    by_value = target[column.index].groupby(column)
+    means, n_values, n_rows = by_value.mean().to_numpy(), by_value.ngroups, len(column)
+    between = np.sum(by_value.size() * (means - target[column.index].mean()) ** 2)
+    within = np.sum(by_value.var(ddof=0) * by_value.size())
+    ratio = within / (n_rows - n_values) * (n_values - 1) / max(between, np.finfo(float).tiny)
+    is_rough = np.mean(np.diff(means) ** 2) > means.var(ddof=1)
+    return bool(is_rough and f_distribution.cdf(ratio, n_rows - n_values, n_values - 1) < 0.01)
+
+
 def _sides(features: pd.DataFrame, is_labeled: np.ndarray) -> Iterator[str]:
     for name, column in features.items():
         others = column.array[~is_labeled]
         others = others[~others.isna()]
-        if len(others) < 3 or (others != others[0]).any():
-            continue
-        labeled = column[is_labeled].dropna()
-        if labeled.nunique() > 2 and (labeled == others[0]).mean() ** len(others) < 0.01:
-            yield (
-                f"{shorten(name)}: {shorten(others[0])} in all {len(others)} unlabeled rows that have a "
-                f"value, but {labeled.nunique()} values in labeled ones. If it is known only after the "
-                "target: drop_columns"
-            )
+        few = others.unique()[:3]
+        if 0 < len(few) < min(3 if types.is_numeric_dtype(column) else 2, len(others) - 1):
+            labeled = column[is_labeled].dropna()
+            n_same, nth = int(labeled.isin(few).sum()), np.arange(len(others))
+            # Fisher's test: all unlabeled rows are among those with these values by chance
+            if np.prod((n_same + len(others) - nth) / (len(labeled) + len(others) - nth)) < 0.01:
+                yield (
+                    f"{shorten(name)}: {' or '.join(map(shorten, few))} in all {len(others)} unlabeled rows "
+                    f"that have a value, in {n_same} of {len(labeled)} labeled ones. If it is known only "
+                    "after the target: drop_columns"
+                )

@@ -12,7 +12,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
-from .forms import read_dates, without_zone
+from .forms import read_dates, seem_unread, without_zone
 from .noticing import one_sided
 
 MAX_CATEGORIES = 20  # 0/1 columns made of one column; rarer categories share the last of them
@@ -57,7 +57,9 @@ def _describe(column: pd.Series, target: pd.Series | None) -> tuple[str, int, in
         if n_levels > MAX_CATEGORIES:
             treatment += f", one of them for the {n_levels - MAX_CATEGORIES + 1} rarest"
     elif n_distinct == len(column) > MAX_CATEGORIES and (column % 1 == 0).all():
-        warning = "whole numbers, different in every row: perhaps an identifier"
+        warning = (
+            "whole numbers, different in every row: kept, though perhaps an identifier (then drop_columns)"
+        )
     left_out = ""
     if n_distinct == 0:
         left_out = "no value in any row"
@@ -67,7 +69,9 @@ def _describe(column: pd.Series, target: pd.Series | None) -> tuple[str, int, in
         n_distinct > max(MAX_CATEGORIES, n_known / 2) or MIN_TEXTS <= n_distinct == n_known
     ):
         left_out = "text that hardly repeats"
-        warning = f"{n_distinct} different texts in {n_known} rows, perhaps an identifier"
+        warning = f"{n_distinct} different texts in {n_known} rows"
+        if not seem_unread(list(map(str, column.dropna().unique()))):
+            warning += ", perhaps an identifier"
     elif n_missing and target is not None:
         sides, is_of_no_use = one_sided(column, target.notna().to_numpy())
         left_out, warning = (sides, warning) if is_of_no_use else ("", sides or warning)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import pandas as pd
 
 from ..foundation.parameters import did_you_mean
 from .dialect import Source, check_names, name_columns, parse
-from .noticing import shorten
+from .noticing import enumerate_names, shorten
 from .recognising import DECIMALS, KINDS, MISSING, ORDERS, recognise
 from .unpacking import decode, split_sheet, unpack
 
@@ -54,6 +54,7 @@ def read(
     column_types: str | Mapping[str, str] | None = None,
     missing_values: str = "",
     min_rows: int = 3,
+    target: str = "",
 ) -> Reading:
     """Read a table from a CSV file of any dialect, a Parquet file or a sheet, and say how it was understood.
 
@@ -78,9 +79,12 @@ def read(
         first) or time; as a text ``gen=category, when=date``. Of a number it says too that a mark which may
         be one of decimals is; decimal point, decimal comma: if it is that one; number of any mark: no.
     missing_values : str, default=""
-        What stands for a missing value besides, separated by commas.
+        What stands for a missing value besides, separated by commas: in all columns, or in one, as in
+        ``-999; age=98,99``.
     min_rows : int, default=3
         Fewer rows are refused.
+    target : str, default=""
+        A column that must hold numbers, if any: its message advises nothing else.
 
     Returns
     -------
@@ -101,7 +105,9 @@ def read(
     cells = source.cells.drop(columns=expand_columns(path.name, drop_columns, names))
     marks = frozenset([""]) if ".parquet" in path.name.lower() else MISSING  # Parquet knows missing values
     try:
-        table, columns = recognise(cells, kinds, marks | set(map(str.strip, missing_values.split(","))))
+        given = split_missing(missing_values, names)
+        missing = {name: marks.union(given.get("", ()), given.get(name, ())) for name in map(str, cells)}
+        table, columns = recognise(cells, kinds, missing, target)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     counts = [name for name in table if str(name).startswith("Unnamed: ") and _counts_rows(table[name])]
@@ -136,8 +142,25 @@ def read_table(
     OSError, ValueError
         As `read`; and if the target is no column of numbers, or a missing value does not occur.
     """
-    reading = read(path, drop_columns, column_types=column_types, missing_values=missing_values)
-    table = mark_missing(reading, missing_values, must_occur=True)
+    reading = read(
+        path, drop_columns, column_types=column_types, missing_values=missing_values, target=target or ""
+    )
+    stands = find_missing(reading, missing_values)
+    columns = list(map(str, reading.cells))
+    for column in filter(None, split_missing(missing_values, columns)):
+        check_column("missing_values", column, path.name, columns)
+    for (column, value), where in stands.items():
+        counts = where.filter(reading.table.columns).sum()[lambda counts: counts > 0]
+        if not where.any(axis=None):
+            place = f"in {shorten(column)}" if column else "in the file"
+            raise ValueError(f"missing_values must occur {place}, got {value}, which does not")
+        if not column and len(counts) > 1:
+            times = enumerate_names(f"{shorten(name)} ({n})" for name, n in counts.items())
+            said = (
+                f"{value} stands for a missing value in {times}; {counts.index[0]}={value} is for one column"
+            )
+            reading = replace(reading, assumed=(*reading.assumed, said))
+    table = _without(reading.table, stands)
     if target is None:
         return reading, table, pd.Series(np.nan, index=table.index, name="")
     if target in reading.cells and target not in table:
@@ -150,40 +173,60 @@ def read_table(
     check_column("target", target, path.name, table)
     y, table = table[target], table.drop(columns=target)  # a pop would leave a block for each column
     if not pd.api.types.is_float_dtype(y):
-        values = ", ".join(map(shorten, y.dropna().unique()[:3]))
+        values, rule = ", ".join(map(shorten, y.dropna().unique()[:3])), reading.columns["rule"][target]
         raise ValueError(
             f"target must name a column of numbers, but {shorten(target)} of {path.name} holds {values}"
+            + f" ({rule.partition(';')[0]})" * ("assumed" in rule)
         )
     return reading, table, y
 
 
-def mark_missing(reading: Reading, missing_values: str, must_occur: bool = False) -> pd.DataFrame:
-    """The table of a file without numbers and dates that stand for a missing value, however written.
+def split_missing(given: str, columns: Iterable[str]) -> dict[str, list[str]]:
+    """What stands for a missing value by column, "" for all, from a text like ``-999; age=98,99``."""
+    known = "|".join(map(re.escape, sorted(columns if "=" in given else [], key=len, reverse=True)))
+    found: dict[str, list[str]] = {}
+    for column, values in re.findall(rf"\s*(?:({known}|[^;=]+?)\s*=)?([^;]*)(?:;|\Z)", given):
+        found.setdefault(column, []).extend(filter(None, map(str.strip, values.split(","))))
+    return found
+
+
+def find_missing(reading: Reading, missing_values: str) -> dict[tuple[str, str], pd.DataFrame]:
+    """Where numbers, dates and texts that are said to stand for a missing value do so, however written.
 
     Parameters
     ----------
     reading : Reading
         For which texts that are just so have been taken for missing.
     missing_values : str
-        Numbers (with a point), dates (as 1900-01-01) or texts, separated by commas.
-    must_occur : bool, default=False
-        Whether each of them must be in the file.
+        Numbers (with a point), dates (as 1900-01-01) or texts, see `read`.
 
-    Raises
-    ------
-    ValueError
-        If one is not.
+    Returns
+    -------
+    dict of (str, str) to pandas.DataFrame of bool
+        By column, "" for all, and value; a frame has all rows of `cells` and the columns that are meant.
     """
-    table = reading.table.copy()  # which a caller may change
-    for value in filter(None, map(str.strip, missing_values.split(","))):
-        number = float(pd.to_numeric(value, errors="coerce"))
-        date = pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
-        stands = (table.select_dtypes("float") - number).abs() <= 1e-12 * abs(number)
-        stands = stands.join(table.select_dtypes("datetime") == date)
-        table = table.mask(stands.reindex(columns=table.columns, fill_value=False))
-        is_there = stands.any(axis=None) or (reading.cells.astype(str) == value).any(axis=None)
-        if must_occur and not is_there:
-            raise ValueError(f"missing_values must occur in the file, got {value}, which does not")
+    found = {}
+    for name, values in split_missing(missing_values, reading.cells.columns).items():
+        table = reading.table if name == "" else reading.table.filter([name])
+        for value in values:
+            number = float(pd.to_numeric(value, errors="coerce"))
+            date = pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
+            stands = (table.select_dtypes("float") - number).abs() <= 1e-12 * abs(number)
+            stands = stands.join(table.select_dtypes("datetime") == date)
+            as_text = (reading.cells if name == "" else reading.cells.filter([name])).astype(str) == value
+            found[name, value] = as_text | stands.reindex_like(as_text).eq(True)
+    return found
+
+
+def mark_missing(reading: Reading, missing_values: str) -> pd.DataFrame:
+    """The table of a file without what stands for a missing value, see `find_missing`."""
+    return _without(reading.table, find_missing(reading, missing_values))
+
+
+def _without(table: pd.DataFrame, missing: Mapping[tuple[str, str], pd.DataFrame]) -> pd.DataFrame:
+    table = table.copy()  # which a caller may change
+    for stands in missing.values():
+        table = table.mask(stands.reindex_like(table).eq(True))
     return table
 
 

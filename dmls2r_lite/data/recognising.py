@@ -13,7 +13,8 @@ import pandas as pd
 from pandas.api import types
 
 from . import forms
-from .forms import DATE, TIME, Marks, fitting, is_number, shape, show_time
+from .forms import COMPACT, DATE, TIME, Marks, fitting, is_number, shape, show_time
+from .noticing import MAX_NAMES, shorten
 
 MISSING = frozenset(["", "?", "-", ".", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan"])
 MISSING |= {"NULL", "null", "None", "<NA>", "#NA", "#N/A"}
@@ -29,10 +30,6 @@ _NOT_KNOWN = re.compile(  # words that people write in place of a number
     r"(below|under|unter) .*|b\.?d\.?l?\.?|[<>]? ?lo[dq]|bql|not .*|nicht .*|tr|traces?|#.*!?|"
     r"err(or)?|[-–—.*?/]+",
     re.IGNORECASE,
-)
-_DECORATED = re.compile(  # a number with a sign, brackets or a unit around it
-    r"[^\w\s]{0,3}\s?[^\w\s]?\d[\d.,'’\s]*(e[+-]?\d+)?\s?"
-    r"([^\W\d]{0,4}|[°%€$£µ‰][^\W\d]{0,3})(/[^\W\d]{1,4}[\d²³]?)?[^\w\s]{0,2}"
 )
 
 
@@ -121,10 +118,8 @@ class Column:
         self.values = pd.Series(known, self.values.index)
 
     def refuse(self, what: str) -> NoReturn:
-        """Raise ValueError about this column, with what a user can do who has not said what it holds."""
-        how = f"column_types={f'{self.name}=category'!r}"
-        advice = f", or leave the column out with drop_columns, or say what it holds by {how}"
-        raise ValueError(f"column {self.name!r} {what}{'' if self.said else advice}")
+        """Raise ValueError about this column."""
+        raise ValueError(f"column {self.name!r} {what}")
 
     def _row_of(self, text: str) -> str:
         """The first row with a text, from 1."""
@@ -134,7 +129,8 @@ class Column:
         """Say what the texts are, as far as this column alone shows; of numbers and dates all possible."""
         said = "date" if self.said in ORDERS else "number" if self.said in DECIMALS else self.said
         has_form = said in _FORMS and self.said not in ORDERS
-        if has_form and (wrong := [text for text in self.texts if not _FORMS[said](text)]):
+        wrong = [text for text in self.texts if has_form and not _FORMS[said](text)]
+        if wrong and not (said == "date" and all(map(COMPACT.fullmatch, self.texts))):
             self.refuse(f"must hold {said}s, got {wrong[0]!r} {self._row_of(wrong[0])}")
 
         def is_all(kind: str) -> bool:
@@ -161,7 +157,7 @@ class Column:
                     times, self.rule = forms.read_times(texts)
                     self.spread(times)
             except ValueError as error:
-                self.refuse(f"{error}, got {', '.join(map(repr, self.texts[:3]))}")
+                self.refuse(str(error))
         elif said or (is_number(self.texts[0]) and all(map(fitting, self.shapes))):
             self._find_numbers()
         else:
@@ -170,56 +166,65 @@ class Column:
     def _find_numbers(self) -> None:
         """Numbers, or codes that are written like them."""
         padded = [text for shaped, text in self.shapes.items() if re.match("[+-]?09", shaped)]
+        exponents = [text for shaped, text in self.shapes.items() if "E" in shaped]
         if self.said:
             self.kind, self.rule = "number", "numbers" + ", as column_types says" * (self.said == "number")
             return
-        self.kind = "text"
+        codes = ""
         if padded and any(map(str.isdecimal, padded)):
-            self.rule = f"codes with leading zeros, such as {padded[0]}, kept as texts (assumed: no numbers)"
-        elif any(re.fullmatch("9{16,}", shaped) for shaped in self.shapes):
-            self.rule = "identifiers of more than 15 digits, kept as texts"
+            codes = padded[0]
+        elif exponents and all(re.fullmatch("[09]9*(E9+)?", shaped) for shaped in self.shapes):
+            codes = exponents[0]  # 3E12, of a room or a plate
         elif len(self.shapes) < 10 and forms.look_like_codes(self.texts):
-            last = max(self.texts, key=len)
-            self.rule = f"codes with a point, such as {last}, kept as texts (assumed: no numbers)"
+            codes = max(self.texts, key=len)  # 1.10 beside 1.9
+        is_long = any(re.fullmatch("9{16,}", shaped) for shaped in self.shapes)
+        self.kind = "text" if codes or is_long else "number"
+        if codes:
+            self.rule = f"codes, such as {codes}, kept as texts (assumed: no numbers)"
+        elif is_long:
+            self.rule = "identifiers of more than 15 digits, kept as texts"
+        elif padded:
+            self.rule = f"numbers, {padded[0]} among them (assumed: no codes)"
+        elif len(self.texts) > 1 and all(map(COMPACT.fullmatch, self.texts)):
+            self.rule = f"numbers, such as {self.texts[0]} (assumed: no dates; see column_types)"
         else:
-            self.kind = "number"
-            self.rule = f"numbers, {padded[0]} among them (assumed: no codes)" if padded else "numbers"
+            self.rule = "numbers"
 
     def _find_texts(self) -> None:
-        """Texts; refused where they seem to be numbers with words, units or marks among them."""
+        """Texts; refused where they seem to be numbers with words, units or marks among them, or dates."""
         self.kind, self.rule = "text", self.rule or "texts"
-        numbers = {text for text in self.texts if is_number(text)}
-        decorated = {text for text in self.texts if text not in numbers and _DECORATED.fullmatch(text)}
-        units = {unit[0] for text in decorated if (unit := re.search(r"(?<=\d)[^\W\d]+", text))}
-        if len(units) > 1:  # 12a and 12b are no numbers with units
-            decorated = {text for text in decorated if not re.search(r"\d[^\W\d]+", text)}
-        near = numbers | decorated
-        if not near:
-            return
+        plain = {text for text in self.texts if any(fits(text) for fits in _FORMS.values())}
+        numbers = set(filter(is_number, plain))
+        near = plain | forms.decorated(text for text in self.texts if text not in plain)
         words = [text for text in self.texts if text not in near]
+        not_known = {text for text in words if _NOT_KNOWN.fullmatch(text)}
         is_near = self.values.dropna().isin(near)
-        n_not_known = sum(bool(_NOT_KNOWN.fullmatch(text)) for text in words)
-        if (
+        if near and (
             is_near.mean() > 0.5
-            or (numbers and n_not_known == len(words))
-            or (len(numbers) > 1 and n_not_known)
-            or len(numbers) > max(1, len(words))
+            or len(not_known) == len(words)
+            or (len(plain) > 1 and not_known)
+            or len(plain) > max(1, len(words))
             or any(re.search(r"\d[.,]\d", text) for text in numbers)
         ):
-            others = [text for text in self.texts if text not in numbers]
+            kind = max(_FORMS, key=lambda kind: sum(bool(_FORMS[kind](text)) for text in near))
+            others = [text for text in self.texts if not _FORMS[kind](text)]
+            first = f"{', '.join(repr(shorten(text)) for text in others[:3])} {self._row_of(others[0])}"
             is_below = self.values[2:].isin(others).any()
             above = "; if the first rows belong to the names, or hold units, delete these lines"
-            first = f"{', '.join(map(repr, others[:3]))} {self._row_of(others[0])}"
-            self.refuse(
-                f"seems to hold numbers, but has {first}; write plain numbers there, or nothing where "
-                f"there is none (or name it in missing_values){'' if is_below else above}"
+            self.refuse(f"seems to hold {kind}s, but has {first}{'' if is_below else above}")
+        unread = [text for text in self.texts if text not in not_known]
+        if forms.seem_unread(unread):
+            self.rule = (
+                f"looks like numbers or dates in a form that is not read, such as {shorten(unread[0])}; "
+                f"write plain ones, or say column_types={f'{self.name}=text'!r} (assumed: texts)"
             )
-        self.rule += f"; {len(near)} of {len(self.texts)} look like numbers"
-        self.rule += " (assumed: names)" if numbers else ""
+        elif near:
+            self.rule += f"; {len(near)} of {len(self.texts)} look like numbers"
+            self.rule += " (assumed: names)" if numbers else ""
 
 
 def recognise(
-    cells: pd.DataFrame, kinds: Mapping[str, str], missing: frozenset[str]
+    cells: pd.DataFrame, kinds: Mapping[str, str], missing: Mapping[str, frozenset[str]], target: str = ""
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The columns of a frame as float, bool, datetime64, timedelta64 or text, whichever they are.
 
@@ -229,8 +234,10 @@ def recognise(
         Texts, or what a file with types gives.
     kinds : mapping of str to str
         What some columns are said to hold.
-    missing : frozenset of str
-        Texts that stand for no value.
+    missing : mapping of str to frozenset of str
+        For each column texts that stand for no value.
+    target : str, default=""
+        The column that must hold numbers.
 
     Returns
     -------
@@ -240,9 +247,15 @@ def recognise(
     Raises
     ------
     ValueError
-        If a column is not of one kind, or what its texts mean is open.
+        If columns are not of one kind, or what texts mean is open.
     """
-    columns = [Column.of(cells[name], kinds.get(name, ""), missing) for name in map(str, cells)]
+    columns, refused = [], {}
+    for name in map(str, cells):
+        try:
+            columns.append(Column.of(cells[name], kinds.get(name, ""), missing[name]))
+        except ValueError as error:
+            refused[name] = str(error)
+    _refuse(refused, [name for name in refused if name not in kinds], target)
     numbers = [column for column in columns if column.kind == "number" and column.texts]
     settled = {column.name: column.is_settled for column in numbers if column.said}
     marks = forms.decide_marks({column.name: column.shapes for column in numbers}, settled)
@@ -254,16 +267,33 @@ def recognise(
         name, values, written = column.name, column.values, cells[column.name]
         if types.is_float_dtype(values) and (is_infinite := np.isinf(values.to_numpy())).any():
             row = int(is_infinite.argmax())
-            column.refuse(f"must be finite, got {str(written.iloc[row]).strip()} in row {row + 1}")
+            got = f"{str(written.iloc[row]).strip()} in row {row + 1}"
+            refused[name] = f"column {name!r} must be finite, got {got}"
         head = values[:1000]  # hardly any long column repeats itself that often
         places, distinct = pd.factorize(head if head.nunique() > 2 else values)
         first = [int((places == place).argmax()) for place in range(len(distinct[:3]))]
         shown = [" | ".join(_show(series.array[place]) for place in first) for series in (written, values)]
-        is_guess = "(assumed: " in column.rule and column.said != "time"
+        is_guess = "(assumed: " in column.rule and column.said in ("", "date")  # which leaves the order open
         rows.append((name, column.kind, column.rule + column.marks, *shown, is_guess))
+    _refuse(refused, list(refused), target)
     told = pd.DataFrame(rows, columns=["column", "taken_for", "rule", "written", "read", "guessed"])
     table = pd.DataFrame({column.name: column.values for column in columns}, index=cells.index)
     return table, told.set_index("column")
+
+
+def _refuse(refused: Mapping[str, str], advised: Sequence[str], target: str) -> None:
+    """Raise ValueError if there are messages on columns, with what helps those that are `advised`."""
+    if not refused:
+        return
+    more = f"; and {len(refused) - MAX_NAMES} other columns" if len(refused) > MAX_NAMES else ""
+    message = "; ".join(list(refused.values())[:MAX_NAMES]) + more
+    if advised:
+        how = "write plain numbers or dates there, or nothing where there is none"
+        message += f"; {how} (or name it in missing_values)"
+    if features := [name for name in advised if name != target]:
+        how = f"column_types={f'{features[0]}=category'!r}"
+        message += f", or leave the column out with drop_columns, or say what it holds by {how}"
+    raise ValueError(message)
 
 
 def _as_texts(series: pd.Series) -> pd.Series:
@@ -322,7 +352,8 @@ def _to_numbers(column: Column, marks: Marks) -> None:
     if marks.decimal == "," and any("," in shaped for shaped in column.shapes):
         told.append("decimal comma")
     if any(map(marks.group, column.shapes)):
-        told.append(f"{marks.thousands!r} between thousands")
+        is_sure = any(map(marks.prove, column.shapes)) or not all(map(marks.group, column.shapes))
+        told.append(f"{marks.thousands!r} between thousands{'' if is_sure else ' (assumed: no codes)'}")
     if forms.may_have_groups(column.shapes) and not marks.thousands and not column.is_settled:
         told.append(f"{marks.decimal!r} before decimals (assumed: as in other columns)")
     if not column.said and len(set(values)) < len(values) and (same := _written_twice(column.texts, values)):

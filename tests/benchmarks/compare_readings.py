@@ -23,7 +23,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(HERE / "tests")]
 
-from random_tables import Table, make_table, misread  # noqa: E402
+from random_tables import Table, make_table, misread, overlooked  # noqa: E402
 
 
 def take_in(path: Path, table: Table) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -51,6 +51,7 @@ def take_in(path: Path, table: Table) -> tuple[dict[str, Any], dict[str, Any]]:
     except Exception as error:
         result["refused"], words["refused"] = type(error).__name__, str(error)
         return result, words
+    result["misread"] = result["misread"] or overlooked(data, table)
     described, y = data.columns, repr(data.target.tolist())
     result["features"] = (list(data.features), y, data.n_unlabeled)
     result["described"] = described[["kind", "missing", "distinct"]].to_numpy().tolist()
@@ -100,6 +101,8 @@ def main(old: Path, n: int, seed: int, files: Path | None) -> None:
         counts["read by this one"] += "error" not in result
         counts["misread before"] += bool(old_result["misread"])
         counts["misread by this one"] += bool(result["misread"])
+        counts["plain"] += tables[name].plain
+        counts["plain and misread by this one"] += tables[name].plain and bool(result["misread"])
         is_other, old_all, new_all = old_result != result, old_result | old_words, result | words
         parts = [part for part in old_all | new_all if old_all.get(part) != new_all.get(part)]
         counts["another result" if is_other else "other words only" if parts else "same"] += 1

@@ -49,7 +49,7 @@ CODED = "a,lab2,lab1 1,10,11 2,21,20 3,29,-999 4,41,40 5,52,50 6,, 7,, 8,, 9,,"
         ("a,b,y 1,2, 2,4, 3,5, 4,9, 5,7,", {"target": "y"},
          ["y is known in 0: dmls2r choose says which to label"]),
         ("gen,y 101,3 102,4 101,5 103,", {"column_types": "gen=category"}, ["gen     category"]),
-        ("a,y 1,3 n.d.,4 3,5 4,6", {"missing_values": "n.d."}, ["n.d. for missing"]),
+        ("a,y 1,3 n.d.,4 3,5 4,6", {"missing_values": "a=n.d."}, ["n.d. for missing"]),
         ('a,y,"a,y" 1,2,2 3,4,5 5,6,6', {"target": "a,y"}, ["3 columns; a,y is known in 3"]),
         ("a,sign,y 1,>,2 3,=,4 5,>,6", {"target": "y"}, ["- sign: signs (>, =). Where one says that"]),
         ("a,sign,y 1,<=,2 3,,4 5,,6", {"target": "y"}, ["- sign: signs (<=). Where one says that"]),
@@ -66,6 +66,8 @@ def test_what_a_run_would_say(text, parameters, told):
 def test_columns_named_several_times_are_all_left_out():
     result = read("a,b,c,y 1,2,3,4 5,6,7,8 9,1,2,3", ("drop_columns", "a"), ("drop_columns", "c"))
     assert result.stdout.startswith("t.csv: 3 rows, 2 columns")
+    two = [("missing_values", "7"), ("missing_values", "y=98,99")]
+    assert "y is known in 2" in read("a,y 99,1 2,99 3,98 7,2", *two, ("target", "y")).stdout
 
 
 @pytest.mark.parametrize(

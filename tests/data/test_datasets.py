@@ -98,11 +98,7 @@ class TestDatasets:
             ("toy", {"drop_columns": "x1, x2"}, "must leave at least one column, got all of them"),
             ("boston", {"drop_columns": ["MEDV"]}, "got 'MEDV'"),  # the target is not a feature
             ("toy", {"missing": "keep"}, "missing must be one of 'drop', 'as_published', got 'keep'"),
-            (
-                "toy",
-                {"column_types": "x1=text"},
-                "column_types and missing_values are for files: leave them out for toy",
-            ),
+            ("toy", {"column_types": "x1=text"}, "missing_values are for files: leave them out for toy"),
         ],
     )
     def test_errors(self, name, options, message):
@@ -271,16 +267,8 @@ class TestFiles:
             ("1,2 3,4 5,6", {}, "must name a column of t.csv (a, b), got nothing"),
             ("1,2 3,4 5,6", {"target": "B"}, "must name a column of t.csv (a, b), got 'B'; did you mean b"),
             ("1,x 3,y 5,z", {"target": "b"}, "must name a column of numbers, but b of t.csv holds x"),
-            (
-                "1, 3,4 5,",
-                {"target": "b"},
-                "have different values, in 5 rows or more, but b has 1, in 1; dmls2r",
-            ),
-            (
-                "1, 3, 5,",
-                {"target": "b"},
-                "have different values, in 5 rows or more, but b has 0, in 0; dmls2r",
-            ),
+            ("1, 3,4 5,", {"target": "b"}, "different values, in 5 rows or more, but b has 1, in 1; dmls2r"),
+            ("1, 3, 5,", {"target": "b"}, "different values, in 5 rows or more, but b has 0, in 0; dmls2r"),
             ("1,4 3,4 5,", {"target": "b"}, "different values, in 5 rows or more, but b has 1, in 2; dmls2r"),
             ("1,1 1,4 1,6", {"target": "b"}, "must have a column that can be used besides the target"),
             ("1,2 3,4 5,6", {"target": "b", "drop_columns": ["a"]}, "must have a column that can be used"),

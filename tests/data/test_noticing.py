@@ -43,6 +43,10 @@ class TestSides:
         data = load("a,b,y 1,,11 2,,20 3,,31 4,7, 5,8, 6,9,")
         assert list(data.features) == ["a"]
         assert "b: left out: no value in any row with a target" in data.note
+        rows = [f"{row % 7},{row},{row * 3 % 5}" for row in range(24)]
+        data = load(" ".join(["length,depth,y", *rows, ",9,", ",8,"]))  # two rows are no evidence
+        assert list(data.features) == ["length", "depth"]
+        assert "length: kept, missing: the median, no value in any row without a target" in data.note
 
     @pytest.mark.parametrize(
         ("labeled", "others", "left_out"),
@@ -70,7 +74,10 @@ class TestSides:
     def test_a_filler_in_place_of_gaps(self):
         features = {"a": np.arange(15) / 7, "later": [*np.arange(10.0), *np.zeros(5)]}
         (notice,) = noticed(features, [*range(3, 13), *[np.nan] * 5])
-        assert notice.text.startswith("later: 0.0 in all 5 unlabeled rows that have a value, but 10 values")
+        assert notice.text.startswith("later: 0.0 in all 5 unlabeled rows that have a value, in 1 of 10 labe")
+        features["later"][-3:] = [-1.0, 0.0, -1.0]
+        (notice,) = noticed(features, [*range(3, 13), *[np.nan] * 5])
+        assert notice.text.startswith("later: 0.0 or -1.0 in all 5 unlabeled rows")
 
 
 class TestCodes:
@@ -87,7 +94,15 @@ class TestCodes:
             ([*range(0, 2400, 100), -200, -200], {"-200": 2}),  # nearer than the others are to each other
             ([3.4028234663852886e38, 1, 2, 5], {"3.40282346639e+38": 1}),
             ([-32768, -3, 4, 8], {"-32768": 1}),
-            ([1, 2, 3, 10_000], {}),  # far out, but no code
+            ([98, 99, 3, 4, 5, 1, 98, 99, 2], {"98": 2, "99": 2}),
+            ([-9, -8, 3, 4, 5, 1, -9, -8, 2], {"-9": 2, "-8": 2}),
+            ([888, 999, *range(20, 45), 888, 999], {"888": 2, "999": 2}),
+            ([-1e6, *range(20, 47), 7777, -1e6, 7777], {"-1000000": 2, "7777": 2}),
+            ([-1, *range(20, 47), -1, -1], {"-1": 3}),
+            ([0] * 50 + [*range(41, 60)], {"0": 50}),
+            ([1, 2, 3, 4, 10_000], {}),  # far out, but neither a code nor repeated
+            ([1, 2, 4, 8, 16, 32, 64, 64], {}),  # doses
+            ([0, 0, 0, 10, 20, 30, 40], {}),
             ([np.nan, np.nan], {}),
         ],
     )
@@ -114,8 +129,8 @@ class TestCodes:
         lines = "a,b,y 1,7,11 -999,8,19 3,5,31 -999,6,42 5,9, 6,4,"
         (notice,) = load(lines).notices
         assert notice.text == (
-            "-999 is far from all other values of a (2 times). If it stands for a missing value: "
-            "-p missing_values -999"
+            "-999 is far from all other values of a (2 times). If this stands for a missing value: "
+            '-p missing_values "a=-999"'
         )
         data = load(lines, missing_values="-999")
         assert (data.notices, data.missing_values) == ((), "-999")
@@ -124,6 +139,22 @@ class TestCodes:
         assert data.column_types == {"a": "number", "b": "number"}
         with pytest.raises(ValueError, match="missing_values must occur in the file, got -998, which"):
             load(lines, missing_values="-999, -998")
+
+    def test_of_one_column(self, load):
+        rows = [f"{(99, 2, 3, 4, 5)[i % 5]},{95 + i % 9},{90 + i}" for i in range(25)]
+        lines = " ".join(["q,age,y", *rows, "1,102,", "2,103,"])
+        (notice,) = load(lines).notices
+        assert notice.text.endswith('-p missing_values "q=99"')
+        data = load(lines, missing_values="q=99; age=95,96")
+        assert data.notices == ()
+        assert [data.features[name].isna().sum() for name in data.features] == [5, 6]
+        assert data.target.count() == 25
+        told = "99 stands for a missing value in q (5), age (3), y (1); q=99 is for one column"
+        assert told in load(lines, missing_values="99").doubts
+        with pytest.raises(ValueError, match=r"must name a column of t.csv .* 'aeg'; did you mean age"):
+            load(lines, missing_values="aeg=95")
+        with pytest.raises(ValueError, match="missing_values must occur in age, got 7, which does not"):
+            load(lines, missing_values="age=7")
 
     def test_in_the_target(self, load):
         lines = "a,y 1,11 2,19 3,31 4,42 5,-999 6,-999 7,-999"
@@ -148,12 +179,15 @@ class TestCodes:
         ("site,a,y N,1,10 S,2,21 N,3,30 S,6,44", ""),  # one of two
         ("a,y 1,10 0,21 0,30 0,44", ""),
         ("a,b,y 1,5,10 2,6,21 3,7,30 4,8,44", ""),
+        ("soil,kind,y cm,none, loam,a,3 clay,b,4 loam,b,5 clay,a,6", "(cm, none) holds no number, and texts"),
+        ("soil,kind,y [-],[x], loam,a,3 clay,c,4 sand,b,5", "([-], [x]) holds no number"),
+        ("soil,kind,y sand,a, loam,a,3 clay,b,4 loam,b,5 clay,a,6", ""),
     ],
 )
 def test_totals(load, lines, said):
     found = [notice.text for notice in load(lines).notices if notice.topic == "total"]
     assert len(found) == bool(said)
-    assert all(said in text and "it counts as a labeled row" in text for text in found)
+    assert all(said in text and ("counts as a labeled row" in text or "its line" in text) for text in found)
 
 
 class TestClasses:
@@ -185,6 +219,10 @@ class TestRepeats:
         target.iloc[3] += 1
         (notice,) = noticed(features, target)
         assert "in all columns but the target" in notice.text
+        (notice,) = noticed(pd.concat([features] * 2, ignore_index=True), [*target, *target])
+        assert notice.text.startswith("40 labeled rows are equal to another one in all columns: a held-out")
+        is_known = np.arange(20) > 1  # a column with a warning tells, too
+        assert topics(features.assign(a=features["a"].where(is_known)), target.where(is_known)) == ["repeats"]
         identified = features.assign(id=[f"row {i}" for i in range(20)])
         assert topics(identified, target) == ["repeats"]  # texts that never repeat tell nothing
 
@@ -225,16 +263,18 @@ class TestGroups:
     @pytest.mark.parametrize(
         ("name", "values", "found"),
         [
-            ("subject_id", np.repeat(np.arange(20.0), 3), ["groups"]),
+            ("subject", np.repeat(np.arange(20.0), 3), ["groups"]),
             ("farm", np.repeat([f"f{i}" for i in range(20)], 3), ["groups"]),
-            ("floor", np.repeat(np.arange(20.0), 3), []),
-            ("child5", np.repeat(np.arange(20.0), 3), []),
+            ("floor", np.tile(np.arange(20.0), 3), []),  # targets differ
             ("kind", np.repeat(["a", "b", "c"], 20), []),
         ],
     )
     def test_a_full_table(self, name, values, found):
-        x, y = np.random.default_rng(0).normal(size=(2, 60))
+        x, noise = np.random.default_rng(0).normal(size=(2, 60))
+        y = np.repeat(x[:20], 3) + noise / 2
         assert topics({name: values, "x": x}, y) == found
+        for without in noise, np.sort(y):  # which follows from the number
+            assert topics({name: values, "x": x}, without) == (["groups"] if name == "farm" else [])
 
     def test_as_many_texts_as_labels(self):
         rng = np.random.default_rng(0)

@@ -34,6 +34,8 @@ class TestNumbers:
             (("1 234,5", "2 345", "950"), [1234.5, 2345, 950]),
             (("1'234.5", "2'345", "-950"), [1234.5, 2345, -950]),
             (("1\xa0234\xa0567", "2", "9,5"), [1234567, 2, 9.5]),
+            (("12 345", "1 100", "7"), [12345, 1100, 7]),
+            (("12'345", "1'100", "7"), [12345, 1100, 7]),
             (("1.234", "0.5", "2"), [1.234, 0.5, 2]),
             (("1,234", "0,5", "2"), [1.234, 0.5, 2]),
             (("1.234e3", ".5", "-2."), [1234, 0.5, -2]),
@@ -46,7 +48,7 @@ class TestNumbers:
         assert (found, kind, guessed) == (expected, "number", False)
 
     @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
-    @pytest.mark.parametrize("first", ["1.234", "1,234", "1 234"])
+    @pytest.mark.parametrize("first", ["1.234", "1,234"])
     def test_thousands_that_may_be_decimals_are_refused(self, write, read_column, first, separator):
         with pytest.raises(ValueError, match=f"'{first}' in column 'a' may have a decimal mark or a thous"):
             read_column(first, "95", "7", separator=separator)
@@ -74,8 +76,9 @@ class TestNumbers:
         assert read(path, column_types="price=number").table["price"].tolist()[:3] == [950, 1.1, 1.25]
 
     @pytest.mark.parametrize(
-        "values", ["02090 10115", "007 8 12", "90071992547409931 1", "1.9 1.10 1.11 2.1 2.10", "2.9 2.10 3.1"]
-    )
+        "values", ["02090 10115", "007 8 12", "90071992547409931 1", "1.9 1.10 1.11 2.1 2.10", "2.9 2.10 3.1",
+                   "3E12 5E1 301"],
+    )  # fmt: skip
     def test_codes_are_texts(self, read_column, values):
         found, kind, rule, _ = read_column(*values.split())
         assert (found, kind) == (values.split(), "text")
@@ -84,8 +87,9 @@ class TestNumbers:
 
     @pytest.mark.parametrize(
         "values",
-        ["1.0 2.5 3.0", "1.50 2.25 3.10", "0.110 1.10 12.0", "0.5 10 1.05 2.10", "1 2 10", "0 0.10 100"],
-    )
+        ["1.0 2.5 3.0", "1.50 2.25 3.10", "0.110 1.10 12.0", "0.5 10 1.05 2.10", "1 2 10", "0 0.10 100",
+         "1.5E3 2E5", "1e5 2"],
+    )  # fmt: skip
     def test_decimals_are_no_codes(self, read_column, values):
         assert read_column(*values.split())[0] == [*map(float, values.split())]
 
@@ -125,7 +129,9 @@ class TestWords:
         with pytest.raises(ValueError, match=re.escape(f"seems to hold numbers, but has '{word}' (row 2)")):
             read_column(*values)
 
-    @pytest.mark.parametrize("first", ["8 mm", "8mm", "5 €", "€ 10", "10 %", "−1.5"])
+    @pytest.mark.parametrize(
+        "first", ["8 mm", "8mm", "5 €", "€ 10", "10 %", "−1.5", "5 years", "EUR 5", "ca. 5", "5 sq ft"]
+    )  # fmt: skip
     def test_units_and_signs_in_all_cells(self, read_column, first):
         others = [first.replace("8", "9").replace("5", "7").replace("1", "2"), first.replace("8", "11")]
         with pytest.raises(ValueError, match=rf"seems to hold numbers, but has '{first}'.* \(row 1\)"):
@@ -159,6 +165,56 @@ class TestWords:
     def test_texts(self, read_column, values):
         assert read_column(*values.split(","))[:2] == (values.split(","), "text")
 
+    @pytest.mark.parametrize(
+        "values",
+        [
+            ("0.5±0.1", "0.7±0.2"), ("120/80", "95/60"), ("5-10", "10-20"), ("5 ft 3 in", "6 ft 11 in"),
+            ("pH 7.4", "pH 6"), ("01-févr-2021", "02-août-2021"), ("1:10.0", "2:11.1"), ("Aug-20", "Sep-21"),
+            ("1990Q1", "1990Q2"), ("2021-W01", "2021-W02"), ("1 mai 21", "2 juin 21"), ("Q1 2020", "Q2 2020"),
+        ],
+    )  # fmt: skip
+    @pytest.mark.filterwarnings("ignore:t.csv")
+    def test_numbers_and_dates_in_other_forms_are_told(self, write, values):
+        path = write("d;x;y\n" + "".join(f"{value};{row};{row}\n" for row, value in enumerate(values * 3)))
+        rule = f"looks like numbers or dates in a form that is not read, such as {values[0]}; write plain"
+        assert any(text.startswith(f"d: {rule}") for text in load_dataset(path, target="y").doubts)
+        assert not any(rule in text for text in load_dataset(path, target="y", column_types="d=text").doubts)
+        with pytest.raises(ValueError, match=r"holds .* in a form that is not read, such as") as caught:
+            load_dataset(path, target="d")
+        assert "column_types" not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        "values", ["P1 P2 P12", "2-B 3-B", "50-00-0 7732-18-5", "1.2.3 1.10.2", "12a 13b 9a 9b", "A1 B22 C3"]
+    )
+    def test_names_are_no_numbers(self, read_column, values):
+        assert "form" not in read_column(*values.split())[2]
+
+    def test_all_columns_and_what_helps_the_target(self, write):
+        rows = [f"{row} mm;{row + 1}.1.2020;{row}%" for row in range(9)]
+        path = write("\n".join(["a;b;y", *rows, "1 mm;n.d.;3%"]))
+        with pytest.raises(ValueError, match="seems to hold") as caught:
+            load_dataset(path, target="y")
+        a, b, y, advice, *_ = str(caught.value).split("; ")
+        assert "column 'a' seems to hold numbers, but has '0 mm', '1 mm', '2 mm' (row 1)" in a
+        assert b == "column 'b' seems to hold dates, but has 'n.d.' (row 10)"
+        assert "column 'y' seems to hold" in y
+        assert "say what it holds by column_types='a=category'" in advice
+        with pytest.raises(
+            ValueError, match=r"or nothing where there is none \(or name it in missing_values\)$"
+        ):
+            load_dataset(path, ["a", "b"], target="y")
+
+    @pytest.mark.parametrize(
+        ("values", "kind", "wrong"),
+        [
+            ("8:30,9:45,--", "time", "--"), ("2020-01-02,2021-01-03,missing,missing", "date", "missing"),
+            ("01.02.2020,n.d.", "date", "n.d."), ("2.5 mm,n.d.,n.d.,n.d.", "number", "2.5 mm', 'n.d."),
+        ],
+    )  # fmt: skip
+    def test_marks_among_other_values_are_named(self, read_column, values, kind, wrong):
+        with pytest.raises(ValueError, match=f"seems to hold {kind}s, but has '{wrong}'"):
+            read_column(*values.split(","))
+
     def test_guesses_are_told(self, read_column):
         rule = "texts; 1 of 4 look like numbers (assumed: names)"
         assert read_column("1", "x", "y", "z", "1")[2:] == (rule, True)
@@ -188,6 +244,7 @@ class TestDates:
             (("2021-01-12 23:00", "2021-02-01"), ["2021-01-12 23:00", "2021-02-01"]),
             (("2021/01/12", "2021/02/01"), ["2021-01-12", "2021-02-01"]),
             (("2020-01", "2021-03"), ["2020-01-01", "2021-03-01"]),
+            (("20200101T120000Z", "20210301T0600Z"), ["2020-01-01 12:00", "2021-03-01 06:00"]),
             (("01/02/2020", "01/13/2020"), ["2020-01-02", "2020-01-13"]),
             (("2020-01-01T12:00:00+02:00", "2020-01-01T12:00:00Z"), ["2020-01-01 10:00", "2020-01-01 12:00"]),
         ],
@@ -195,6 +252,14 @@ class TestDates:
     def test_dates(self, read_column, values, expected):
         found, kind, _, guessed = read_column(*values)
         assert (found, kind, guessed) == ([*map(pd.Timestamp, expected)], "date", False)
+
+    def test_digits_can_be_dates(self, read_column):
+        assert read_column("20200101", "20200102")[1:] == (
+            "number", "numbers, such as 20200101 (assumed: no dates; see column_types)", True
+        )  # fmt: skip
+        for values in ("20200131", "20210101"), ("2020013100", "2021010100"):
+            found = read_column(*values, column_types="a=date")
+            assert found[:2] == ([pd.Timestamp(2020, 1, 31), pd.Timestamp(2021, 1, 1)], "date")
 
     def test_years_can_be_dates(self, read_column):
         found, kind, _, guessed = read_column("2019", "1034", column_types="a=day first")
@@ -226,7 +291,7 @@ class TestDates:
         [
             (("2020-01-01T12:00+02:00", "2020-01-01T12:00"), "dates that all have a time zone, or none"),
             (("01/02/2020", "2020-03-01", "05.06.2021"), "'a' must hold dates in one order"),
-            (("31.02.2020", "01.03.2020"), "'a' must hold dates in one order"),
+            (("01.03.2020", "31.02.2020", "02.03.2020"), "with years of four digits, got '31.02.2020';"),
             (("31.12.45", "01.02.50"), "with years of four digits, got '31.12.45'"),
             (("59:30", "1:02:10"), "column 'a' must hold times that all have seconds"),
             (("8:30", "9:15 PM"), "column 'a' must hold times that all have AM or PM"),
