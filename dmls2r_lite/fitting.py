@@ -126,8 +126,7 @@ def _train(
 def _check(model: Any, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Check data and parameters, before any work."""
     X_checked, y_checked = model._validate_training_set(X, y)
-    labeled = is_labeled(y_checked)
-    model.n_labeled_, model.n_unlabeled_ = int(labeled.sum()), int((~labeled).sum())
+    model._count_labels(y_checked)
     check_rules(model.get_params(deep=False))
     if model.warm_start and len(getattr(model, "networks_", [])) not in (0, model.n_networks):
         raise ParameterError(

@@ -54,6 +54,7 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
     """Base of regressors whose `fit` takes unlabeled samples too: rows with y = NaN.
 
     A subclass has ``_predict(X)``, and ``_fit(X, y)`` or a `fit` of its own; both are given what was checked.
+    After `fit` all have `n_labeled_` and `n_unlabeled_`, of rows.
     """
 
     _any_shape: ClassVar[bool] = False  # whether a sample may be an image, and a target a vector
@@ -81,6 +82,7 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
         """
         X, y = self._validate_training_set(X, y)
         check_rules(self.get_params(deep=False), at_least=self._at_least)
+        self._count_labels(y)
         self._fit(X, y)
         return self
 
@@ -117,6 +119,10 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
         is_given = rows.ndim == 2 or getattr(self, "encoder", None) is not None
         demand(is_given, f"encoder must be given for samples of shape {rows.shape[1:]}, got None")
         return rows, check_targets(y, len(rows), at_least=self._min_labels, may_be_vectors=self._any_shape)
+
+    def _count_labels(self, y: np.ndarray) -> None:
+        self.n_labeled_ = int(is_labeled(y).sum())
+        self.n_unlabeled_ = len(y) - self.n_labeled_
 
     def _validate_rows(self, X: ArrayLike, *, reset: bool = False, ensure_min_samples: int = 1) -> np.ndarray:
         """Check rows to predict against those of `fit`, or with `reset` those of `fit`."""

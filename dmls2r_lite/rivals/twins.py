@@ -87,6 +87,7 @@ class BatchTrainedRegressor(SemiSupervisedRegressor):
         for model, (X, y), own, network in zip(models, checked, losses.T, networks, strict=True):
             check_weights(network, rate)
             network.eval().double()  # so that a prediction does not depend on the rows predicted beside it
+            model._count_labels(y)
             model._end(X, y, own)
         return list(models)
 
