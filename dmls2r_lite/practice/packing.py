@@ -1,7 +1,7 @@
 """A file that holds a fitted model and what belongs to it, and what it may hold.
 
 It is a line of JSON that says with what the model was made, compressed what `torch.save` makes of it, and
-the SHA-256 digest of both: a file that was damaged or changed is refused, unless that is made anew on purpose.
+the SHA-256 digest of both: a file that was damaged or changed is refused, unless that is made anew, too.
 What a file may ask for is on the lists below. `torch.load` with `weights_only=True` makes numbers, texts,
 lists and tensors, and calls what PyTorch's own list names and `MAKERS`. Each of those only makes data, and
 distrusts what it is given: arrays of numbers, since NumPy would let a file say what its memory means, trees,

@@ -34,8 +34,8 @@ TEXT = Rule(
 )
 TEXTS = Rule(f"a dict of {TEXT.allowed}", lambda value: all(map(TEXT.fits, [*value, *value.values()])))
 HINT = (
-    "; that has this package's estimators and, of scikit-learn, linear and ridge regression, trees, forests, "
-    "neighbours, Gaussian processes and SVR, alone, in a Pipeline or averaged. Put one of these in its place, "
+    "; that has this package's estimators and, of scikit-learn, linear and ridge models, trees, forests, "
+    "neighbours, Gaussian processes and SVR, alone, in a Pipeline or averaged. Put one of them in its place, "
     "save the one that your class holds, leave out what predictions do without (callback=None), or keep the "
     "model as code, with joblib.dump"
 )
@@ -212,8 +212,8 @@ def save_model(
     The file holds no code: a model made of anything but classes that are known here, or with functions or
     modules of one's own, is refused. It holds what the model learned from, as far as predictions need that:
     the labeled rows, for many models. A state of randomness (`random_state` may be one) is not kept, nor are
-    the seconds in `history_`: equal models give equal bytes. What predictions do without may be removed before:
-    ``model.set_params(callback=None)``, for example.
+    the seconds in `history_`: equal models give equal bytes. What predictions do without may be removed
+    before: ``model.set_params(callback=None)``, for example.
 
     Parameters
     ----------
