@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -17,12 +18,14 @@ import torch
 from torch import Tensor, nn
 
 from .foundation.descent import Epoch, Hook, check_weights, draw_batches, make_adam, run_epochs
+from .foundation.parameters import ParameterError, shown
 from .foundation.scores import MiningMode, check_mined, pairs_from_numbers, pairwise_similarity_loss_all_pairs
 from .foundation.side_by_side import Batches, SideBySide, separate, take
 from .losses import MetricBatch, MetricLoss, RankedListLoss, pairwise_similarity_loss
 from .miner import Miner, mine
 from .model import SiameseNetwork
 
+MAX_EPOCHS = 10**6  # one that never ends is a mistake
 Schedule = Callable[[int], Iterable[str]]  # the names of the epochs in order
 
 
@@ -195,9 +198,11 @@ def plan(
     if isinstance(metric, MetricStep):
         known["joint"] = JointStep(pairwise, metric)  # which no other step can be part of
     given: Any = schedule(n_epochs)
-    names = list(given) if isinstance(given, Iterable) else []
-    if not names or not all(isinstance(name, str) and name in known for name in names):
-        raise ValueError(f"schedule must give one or more of {', '.join(map(repr, known))}, got {given!r}")
+    names = list(islice(given, MAX_EPOCHS + 1)) if isinstance(given, Iterable) else []
+    is_known = all(isinstance(name, str) and name in known for name in names)
+    if not 0 < len(names) <= MAX_EPOCHS or not is_known:
+        wanted = f"schedule must give one or more of {', '.join(map(repr, known))}"
+        raise ParameterError(f"{wanted}, got {shown(given)}; the most are {MAX_EPOCHS}")
     return [known[name] for name in names]
 
 

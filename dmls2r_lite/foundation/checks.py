@@ -148,8 +148,10 @@ def check_regressor(name: str, value: object) -> None:
 def check_numbers(name: str, values: Any) -> Any:
     """The values, with NaN where an array is masked; ParameterError for dates, times and complex numbers.
 
-    NumPy makes numbers of these without a word, of an unknown date and of what is masked too.
+    NumPy makes numbers of these without a word, of an unknown date and of what is masked too. Nor may columns
+    of a frame have one name.
     """
+    _check_names(name, values)
     for part in (values[column] for column in values) if isinstance(values, pd.DataFrame) else (values,):
         array = part if isinstance(part, pd.Series) else np.asarray(part)
         kind = getattr(array.dtype, "kind", "O")
@@ -178,13 +180,17 @@ def check_table(
         wanted = f"{name} must be a frame or rows of numbers"
         return _checked(wanted, check_array, check_numbers(name, table), **options)
     demand(0 not in table.shape, f"{name} must have rows and columns, got shape {table.shape}")
-    names = table.columns.map(str)
-    for twice in names[names.duplicated()]:
-        raise ParameterError(f"{name} must have columns of different names, got {twice!r} twice")
+    _check_names(name, table)
     for column in table.select_dtypes("number", exclude=["timedelta", "complex"]):
         is_infinite = np.isinf(table[column].to_numpy(dtype=float, na_value=np.nan)).any()
         demand(not is_infinite, f"{name} must hold finite numbers or gaps, got infinity in column {column}")
     return table
+
+
+def _check_names(name: str, table: Any) -> None:
+    names = table.columns.map(str) if isinstance(table, pd.DataFrame) else pd.Index([])
+    for twice in names[names.duplicated()]:
+        raise ParameterError(f"{name} must have columns of different names, got {twice!r} twice")
 
 
 def _checked(wanted: str, check: Callable[..., np.ndarray], values: Any, **options: Any) -> np.ndarray:

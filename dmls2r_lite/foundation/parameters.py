@@ -51,8 +51,9 @@ def number(words: str, fits: Callable[[float], bool]) -> Rule:
     def is_number(value: Any) -> bool:
         if not isinstance(value, numbers.Real) or isinstance(value, bool | Fraction):
             return False  # of fractions PyTorch makes nothing
-        try:
-            return abs(float(value)) <= MAX_NUMBER and fits(float(value))
+        try:  # PyTorch takes integers of 64 bits
+            most = 2**63 - 1 if isinstance(value, numbers.Integral) else MAX_NUMBER
+            return abs(float(value)) <= most and fits(float(value))
         except OverflowError:  # an integer such as 10**400
             return False
 
@@ -92,7 +93,7 @@ def _each(rule: Rule, sizes: Callable[[int], bool]) -> Callable[[Any], bool]:
     """A test for sequences of so many values that a rule allows."""
     return lambda values: (
         isinstance(values, Sequence)
-        and not isinstance(values, str)
+        and not isinstance(values, str | bytes | bytearray)
         and sizes(len(values))
         and all(map(rule.fits, values))
     )
