@@ -145,6 +145,7 @@ def load_dataset(
     OSError
         If a file is missing, may not be read or cannot be downloaded.
     """
+    demand(isinstance(name, str | Path), f"name must be a dataset's or the path of a file, got {shown(name)}")
     check_rules({"missing": missing, "missing_values": missing_values})
     check_rules({"target": "" if target is None else target})
     if str(name) not in DATASETS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -129,7 +130,8 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
         # Large arrays may be mapped from a file: where float32 may stay, no copy fills the memory.
         dtypes = [np.float64, np.float32] if self._any_shape else [np.float64]
         options = {"dtype": dtypes, "ensure_min_samples": ensure_min_samples, "allow_nd": self._any_shape}
-        return np.asarray(validate_data(self, check_numbers("X", X), reset=reset, **options))
+        check = partial(validate_data, self, reset=reset)
+        return np.asarray(_checked("X must be rows of numbers", check, check_numbers("X", X), **options))
 
 
 def takes_unlabeled(estimator: BaseEstimator) -> bool:
@@ -197,7 +199,9 @@ def _checked(wanted: str, check: Callable[..., np.ndarray], values: Any, **optio
     """What a check of scikit-learn's gives, and on one line with what is wanted what it complains of."""
     try:
         return check(values, **options)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
+        if "feature names" in str(error):
+            raise  # scikit-learn says which
         raise ParameterError(f"{wanted}: {one_line(error)}") from error
 
 

@@ -7,6 +7,7 @@ import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from os import PathLike
 from os.path import isfile
 from typing import Any, NamedTuple
 
@@ -137,7 +138,7 @@ _BY_RULE: list[tuple[Rule, str]] = [
     (choice(*SCHEDULE_NAMES).or_else("", callable), "schedule"),
     (choice("shared", "separate"), "optimizer_state"),
     (choice(None, "held_out", "cross_validation", "leave_one_out"), "early_stopping"),
-    (choice("absolute", "signed"), "mining_mode"),
+    (choice("absolute", "signed"), "mining_mode mode"),
     (choice("absolute", "signed").or_else("", callable), "miner"),
     (choice("unit", "raw"), "embedding"),
     (choice("ranked_list", "literal"), "weighting"),
@@ -146,14 +147,17 @@ _BY_RULE: list[tuple[Rule, str]] = [
     (CALLABLE, "callback metric_loss"),
     (Rule("callable", callable), "mixed_loss"),
     (TEXT, "dataset target drop_columns column_types missing_values groups"),
+    (Rule("a path, a string for example", lambda value: isinstance(value, str | PathLike)), "path"),
     (Rule("the name of a folder", lambda value: TEXT.fits(value) and not isfile(value)), "output_dir"),
     (Rule("a step with the name 'metric', batches and loss, or None", _is_step), "metric_step"),
 ]  # fmt: skip
 RULES = {name: rule for rule, names in _BY_RULE for name in names.split()}
 
 
-def check_rules(values: Mapping[str, Any], *, at_least: Mapping[str, int] | None = None) -> None:
-    """Hold values against `RULES`.
+def check_rules(
+    values: Mapping[str, Any], *, at_least: Mapping[str, int] | None = None, rules: Mapping[str, Rule] = RULES
+) -> None:
+    """Hold values against `RULES`, or others.
 
     Parameters
     ----------
@@ -168,7 +172,7 @@ def check_rules(values: Mapping[str, Any], *, at_least: Mapping[str, int] | None
     ParameterError
         For the first value that is not allowed. It is a ValueError and a TypeError.
     """
-    rules = {**RULES, **{name: count(low) for name, low in (at_least or {}).items()}}
+    rules = {**rules, **{name: count(low) for name, low in (at_least or {}).items()}}
     if "boundary" in values and RULES["boundary"].fits(values["boundary"]):
         boundary = values["boundary"]
         rules["margin"] = number(f"a number from 0 to boundary, {boundary}", lambda v: 0 <= v <= boundary)

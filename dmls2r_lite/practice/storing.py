@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..data.preparing import _to_numbers as to_numbers
 from ..foundation.checks import check_table
 from ..foundation.files import replacing
-from ..foundation.parameters import COUNT, SHARE, ParameterError, Rule, count, demand, number, shown
+from ..foundation.parameters import COUNT, RULES, ParameterError, Rule, check_rules, demand, number, shown
 from .intervals import ConformalRegressor
 from .packing import as_in_fit, pack, read_versions, unpack
 
@@ -32,7 +32,10 @@ TEXT = Rule(
     "printable text of at most 2000 characters",
     lambda value: isinstance(value, str) and len(value) <= 2000 and value.replace("\n", "").isprintable(),
 )
-TEXTS = Rule(f"a dict of {TEXT.allowed}", lambda value: all(map(TEXT.fits, [*value, *value.values()])))
+TEXTS = Rule(
+    f"a dict of {TEXT.allowed}",
+    lambda value: isinstance(value, dict) and all(map(TEXT.fits, [*value, *value.values()])),
+)
 HINT = (
     "; that has this package's estimators and, of scikit-learn, linear and ridge models, trees, forests, "
     "neighbours, Gaussian processes and SVR, alone, in a Pipeline or averaged. Put one of them in its place, "
@@ -46,8 +49,8 @@ _RULES = {
     **dict.fromkeys(["expected_error", "error_margin"], _ERROR),
     **dict.fromkeys(["lowest", "highest"], number("a finite number", lambda value: True).or_none()),
     "n_labeled": COUNT.or_none(),
-    "n_unlabeled": count(0).or_none(),
-    "coverage": SHARE.or_none(),
+    "n_unlabeled": RULES["n_unlabeled"].or_none(),
+    "coverage": RULES["coverage"].or_none(),
     "model": Rule("a regressor", lambda value: isinstance(value, BaseEstimator) and is_regressor(value)),
     "card": Rule("a Card", lambda value: isinstance(value, Card)),
     "preprocessor": Rule(
@@ -59,9 +62,7 @@ _RULES = {
 
 class _Checked:
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name in _RULES and not _RULES[name].fits(value):
-                raise ParameterError(f"{name} must be {_RULES[name].allowed}, got {shown(value)}")
+        check_rules(vars(self), rules=_RULES)
 
 
 @dataclass(frozen=True)
@@ -256,11 +257,13 @@ def save_model(
     >>> load_model("model.dmls2r").predict(data.features[:2]).round(1)
     array([30., 25.])
     """
+    check_rules({"path": path})
     path = Path(path)
     is_free = not path.exists() or (overwrite and not path.is_dir())
     demand(is_free, f"path must name a new file, unless overwrite=True, but {path} exists")
     card = _card_of(model) if card is None else card
-    stored = StoredModel(model, card, preprocessor, VERSIONS, dict(column_types or {}), missing_values)
+    types: Any = {} if column_types is None else column_types
+    stored = StoredModel(model, card, preprocessor, VERSIONS, types, missing_values)
     check_is_fitted(model)
     if preprocessor is not None:
         check_is_fitted(preprocessor)
@@ -300,6 +303,7 @@ def load_model(path: str | Path) -> StoredModel:
     ValueError
         If it is no such file, damaged, of another version of this format, or not to be trusted.
     """
+    check_rules({"path": path})
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")

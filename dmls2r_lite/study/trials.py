@@ -71,6 +71,7 @@ def run_trials(
         A row per trial: `dataset`, `method`, `n_labeled`, `seed`, `mae` and `rmse` on the test
         set in the target's unit, `fit_seconds`, `predict_seconds`, `n_unlabeled`, `n_test`.
     """
+    check_rules({"n_jobs": n_jobs, "n_unlabeled": n_unlabeled})
     parts = Parallel(n_jobs=n_jobs, **ending_with_us())(
         delayed(run_seeds)(dataset, name, method, n, n_unlabeled, list(seeds))
         for n in n_labeled

@@ -272,7 +272,7 @@ class OwnEncoder(torch.nn.Linear):
         (make_pipeline(AnotherMLP(max_iter=1)), r"sklearn.neural_network.*, which is not on"),
         (
             AveragedRegressor({"trees": HistGradientBoostingRegressor(max_iter=2)}),
-            "HistGradientBoostingRegressor, which is not on .* Put one of these in its place",
+            "HistGradientBoostingRegressor, which is not on .* Put one of them in its place",
         ),
         (KNeighborsRegressor(weights=np.reciprocal), "numpy.reciprocal, which is not on"),
         (KNeighborsRegressor(metric_params={"w": [1, 2]}), "neighbours have a metric of their own"),
