@@ -21,14 +21,7 @@ from torch import Tensor, nn
 
 from .foundation.checks import check_numbers, is_labeled, make_scaler
 from .foundation.descent import Hook
-from .foundation.networks import (
-    as_columns,
-    find_device,
-    probe_encoder,
-    probe_head,
-    seeded_torch,
-    training_torch,
-)
+from .foundation.networks import as_columns, find_device, probe_encoder, probe_head, seeded_torch, usual_torch
 from .foundation.parameters import ParameterError, check_not_above, check_rules
 from .model import LinearPairHead, SiameseNetwork, make_encoder
 from .training import TrainingSet, train_side_by_side
@@ -104,7 +97,7 @@ def _is_same(value: Any, other: Any) -> bool:
         return False
 
 
-@training_torch()
+@usual_torch()
 def _train(
     models: Sequence[Any], training_sets: Sequence[Labeled], validation: Sequence[Labeled | None]
 ) -> None:

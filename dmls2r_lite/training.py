@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -18,14 +17,13 @@ import torch
 from torch import Tensor, nn
 
 from .foundation.descent import Epoch, Hook, check_weights, draw_batches, make_adam, run_epochs
-from .foundation.parameters import ParameterError, shown
+from .foundation.parameters import MAX_EPOCHS, demand, shown
 from .foundation.scores import MiningMode, check_mined, pairs_from_numbers, pairwise_similarity_loss_all_pairs
 from .foundation.side_by_side import Batches, SideBySide, separate, take
 from .losses import MetricBatch, MetricLoss, RankedListLoss, pairwise_similarity_loss
 from .miner import Miner, mine
 from .model import SiameseNetwork
 
-MAX_EPOCHS = 10**6  # one that never ends is a mistake
 Schedule = Callable[[int], Iterable[str]]  # the names of the epochs in order
 
 
@@ -198,11 +196,11 @@ def plan(
     if isinstance(metric, MetricStep):
         known["joint"] = JointStep(pairwise, metric)  # which no other step can be part of
     given: Any = schedule(n_epochs)
-    names = list(islice(given, MAX_EPOCHS + 1)) if isinstance(given, Iterable) else []
+    numbered = zip(range(MAX_EPOCHS + 1), given if isinstance(given, Iterable) else (), strict=False)
+    names = [name for _, name in numbered]  # not of more: it may never end
     is_known = all(isinstance(name, str) and name in known for name in names)
-    if not 0 < len(names) <= MAX_EPOCHS or not is_known:
-        wanted = f"schedule must give one or more of {', '.join(map(repr, known))}"
-        raise ParameterError(f"{wanted}, got {shown(given)}; the most are {MAX_EPOCHS}")
+    wanted = f"schedule must give one or more of {', '.join(map(repr, known))}, got {shown(given)}"
+    demand(0 < len(names) <= MAX_EPOCHS and is_known, f"{wanted}; the most are {MAX_EPOCHS}")
     return [known[name] for name in names]
 
 

@@ -92,7 +92,7 @@ def seeded_torch(
 
 
 @contextmanager
-def training_torch() -> Iterator[None]:
+def usual_torch() -> Iterator[None]:
     """PyTorch follows gradients here and makes weights of 32 bits, whatever whoever calls has set."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float32)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 # NumPy and PyTorch are asked for where a value may be theirs: this file is read before every command.
 
 MAX_COUNT, MAX_NUMBER = 2**31, 1e30  # larger numbers overflow in float32
+MAX_EPOCHS = 10**6  # of a schedule of one's own
 
 
 class ParameterError(ValueError, TypeError):

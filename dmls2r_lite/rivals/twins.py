@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ..foundation.checks import SemiSupervisedRegressor, check_regressor, is_labeled, make_scaler
 from ..foundation.descent import check_weights, descend, make_adam
-from ..foundation.networks import as_columns, probe_encoder, seeded_torch, training_torch
+from ..foundation.networks import as_columns, probe_encoder, seeded_torch, usual_torch
 from ..foundation.parameters import check_rules, demand
 from ..foundation.scores import pairs_from_numbers
 from ..foundation.side_by_side import SideBySide, separate
@@ -46,7 +46,7 @@ class BatchTrainedRegressor(SemiSupervisedRegressor):
         return self
 
     @staticmethod
-    @training_torch()
+    @usual_torch()
     def fit_side_by_side(
         models: Sequence[Any], training_sets: Sequence[tuple[ArrayLike, ArrayLike]]
     ) -> list[Any]:
