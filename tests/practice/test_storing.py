@@ -306,6 +306,8 @@ def test_arguments_are_checked(split, ridge, tmp_path):
         ({"preprocessor": make_preprocessor(split.X_labeled)}, "not fitted"),
         ({"model": model_of_table.fit(split.X_labeled, split.y_labeled)}, "must not hold a ColumnTransf"),
         ({"column_types": {"day": 3}}, "column_types must be a dict of printable text"),
+        ({"column_types": "day=date"}, "column_types must be a dict of printable text"),
+        ({"path": 3}, "path must be a path, a string for example, got 3"),
         ({"missing_values": -999}, "missing_values must be printable text"),
         ({"path": tmp_path}, "path must name a new file"),
         ({"path": tmp_path / "no" / "m"}, "No such file or directory"),
