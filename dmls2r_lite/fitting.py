@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from .foundation.checks import check_numbers, is_labeled, make_scaler
 from .foundation.descent import Hook
-from .foundation.networks import as_columns, find_device, probe_encoder, probe_head, seeded_torch
+from .foundation.networks import as_columns, find_device, probe_encoder, probe_head, seeded_torch, usual_torch
 from .foundation.parameters import ParameterError, check_not_above, check_rules
 from .model import LinearPairHead, SiameseNetwork, make_encoder
 from .training import TrainingSet, train_side_by_side
@@ -97,6 +97,7 @@ def _is_same(value: Any, other: Any) -> bool:
         return False
 
 
+@usual_torch()
 def _train(
     models: Sequence[Any], training_sets: Sequence[Labeled], validation: Sequence[Labeled | None]
 ) -> None:
@@ -126,8 +127,7 @@ def _train(
 def _check(model: Any, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Check data and parameters, before any work."""
     X_checked, y_checked = model._validate_training_set(X, y)
-    labeled = is_labeled(y_checked)
-    model.n_labeled_, model.n_unlabeled_ = int(labeled.sum()), int((~labeled).sum())
+    model._count_labels(y_checked)
     check_rules(model.get_params(deep=False))
     if model.warm_start and len(getattr(model, "networks_", [])) not in (0, model.n_networks):
         raise ParameterError(

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from .foundation.descent import Epoch, Hook, check_weights, draw_batches, make_adam, run_epochs
+from .foundation.parameters import MAX_EPOCHS, demand, shown
 from .foundation.scores import MiningMode, check_mined, pairs_from_numbers, pairwise_similarity_loss_all_pairs
 from .foundation.side_by_side import Batches, SideBySide, separate, take
 from .losses import MetricBatch, MetricLoss, RankedListLoss, pairwise_similarity_loss
@@ -195,9 +196,11 @@ def plan(
     if isinstance(metric, MetricStep):
         known["joint"] = JointStep(pairwise, metric)  # which no other step can be part of
     given: Any = schedule(n_epochs)
-    names = list(given) if isinstance(given, Iterable) else []
-    if not names or not all(isinstance(name, str) and name in known for name in names):
-        raise ValueError(f"schedule must give one or more of {', '.join(map(repr, known))}, got {given!r}")
+    numbered = zip(range(MAX_EPOCHS + 1), given if isinstance(given, Iterable) else (), strict=False)
+    names = [name for _, name in numbered]  # not of more: it may never end
+    is_known = all(isinstance(name, str) and name in known for name in names)
+    wanted = f"schedule must give one or more of {', '.join(map(repr, known))}, got {shown(given)}"
+    demand(0 < len(names) <= MAX_EPOCHS and is_known, f"{wanted}; the most are {MAX_EPOCHS}")
     return [known[name] for name in names]
 
 

@@ -15,7 +15,7 @@ from pandas.api import types
 from sklearn.datasets import load_diabetes, make_friedman1
 
 from ..foundation.checks import make_scaler
-from ..foundation.parameters import check_not_above, check_rules, did_you_mean
+from ..foundation.parameters import check_not_above, check_rules, demand, did_you_mean, shown
 from .catalog import DATASETS, FILES, fetch, find, read_content
 from .noticing import Notice, enumerate_names, find_notices, shorten
 from .preparing import describe_columns, make_preprocessor
@@ -145,7 +145,9 @@ def load_dataset(
     OSError
         If a file is missing, may not be read or cannot be downloaded.
     """
-    check_rules({"missing": missing})
+    demand(isinstance(name, str | Path), f"name must be a dataset's or the path of a file, got {shown(name)}")
+    check_rules({"missing": missing, "missing_values": missing_values})
+    check_rules({"target": "" if target is None else target})
     if str(name) not in DATASETS:
         if is_path(name):
             path = Path(name)
@@ -350,6 +352,7 @@ def split_dataset(
     TypeError, ValueError
         If an argument is of the wrong type or out of range.
     """
+    demand(isinstance(dataset, Dataset), f"dataset must be a Dataset, got {shown(dataset)}")
     check_rules({"n_labeled": n_labeled, "n_unlabeled": n_unlabeled, "seed": seed, "scale_on": scale_on})
     check_split_sizes(dataset, n_labeled, n_unlabeled)
     order = np.random.default_rng(int(seed)).permutation(len(dataset.target))

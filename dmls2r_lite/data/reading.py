@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..foundation.parameters import did_you_mean
+from ..foundation.parameters import check_rules, demand, did_you_mean, shown
 from .dialect import Source, check_names, name_columns, parse
 from .noticing import enumerate_names, shorten
 from .recognising import DECIMALS, KINDS, MISSING, ORDERS, recognise
@@ -98,6 +98,7 @@ def read(
         If it is not what its name says, damaged, or too large; if columns have no name or the same one; if
         a column of numbers holds something else too, infinity for example.
     """
+    check_rules({"path": path, "missing_values": missing_values})
     path = Path(path)
     source = read_source(path)
     names = list(map(str, source.cells))
@@ -264,6 +265,8 @@ def expand_columns(name: str, given: str | Sequence[str], columns: Sequence[str]
         If a table of that name lacks a column that is to be left out.
     """
     found: list[str] = []
+    is_list = isinstance(given, Sequence | pd.Index) and not isinstance(given, bytes)
+    demand(is_list, f"drop_columns must be a string or a sequence of strings, got {shown(given)}")
     if isinstance(given, str):
         known = "|".join(map(re.escape, sorted(columns, key=len, reverse=True)))
         given = list(filter(None, re.findall(rf"\s*({known}|[^,]*?)\s*(?:,|\Z)", given)))
@@ -283,6 +286,8 @@ def check_types(name: str, given: str | Mapping[str, str] | None, columns: Seque
     ValueError
         If a table of that name has no such column, or there is no such kind.
     """
+    is_given = isinstance(given, str | Mapping | None)
+    demand(is_given, f"column_types must be a string, a mapping or None, got {shown(given)}")
     if isinstance(given, str):
         pair = re.compile(r"\s*(.+?)\s*=\s*([^=,]*?)\s*(?:,|$)")
         rest = pair.sub("", given).strip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -54,6 +55,7 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
     """Base of regressors whose `fit` takes unlabeled samples too: rows with y = NaN.
 
     A subclass has ``_predict(X)``, and ``_fit(X, y)`` or a `fit` of its own; both are given what was checked.
+    After `fit` all have `n_labeled_` and `n_unlabeled_`, of rows.
     """
 
     _any_shape: ClassVar[bool] = False  # whether a sample may be an image, and a target a vector
@@ -81,6 +83,7 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
         """
         X, y = self._validate_training_set(X, y)
         check_rules(self.get_params(deep=False), at_least=self._at_least)
+        self._count_labels(y)
         self._fit(X, y)
         return self
 
@@ -118,12 +121,17 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
         demand(is_given, f"encoder must be given for samples of shape {rows.shape[1:]}, got None")
         return rows, check_targets(y, len(rows), at_least=self._min_labels, may_be_vectors=self._any_shape)
 
+    def _count_labels(self, y: np.ndarray) -> None:
+        self.n_labeled_ = int(is_labeled(y).sum())
+        self.n_unlabeled_ = len(y) - self.n_labeled_
+
     def _validate_rows(self, X: ArrayLike, *, reset: bool = False, ensure_min_samples: int = 1) -> np.ndarray:
         """Check rows to predict against those of `fit`, or with `reset` those of `fit`."""
         # Large arrays may be mapped from a file: where float32 may stay, no copy fills the memory.
         dtypes = [np.float64, np.float32] if self._any_shape else [np.float64]
         options = {"dtype": dtypes, "ensure_min_samples": ensure_min_samples, "allow_nd": self._any_shape}
-        return np.asarray(validate_data(self, check_numbers("X", X), reset=reset, **options))
+        check = partial(validate_data, self, reset=reset)
+        return np.asarray(_checked("X must be rows of numbers", check, check_numbers("X", X), **options))
 
 
 def takes_unlabeled(estimator: BaseEstimator) -> bool:
@@ -142,8 +150,10 @@ def check_regressor(name: str, value: object) -> None:
 def check_numbers(name: str, values: Any) -> Any:
     """The values, with NaN where an array is masked; ParameterError for dates, times and complex numbers.
 
-    NumPy makes numbers of these without a word, of an unknown date and of what is masked too.
+    NumPy makes numbers of these without a word, of an unknown date and of what is masked too. Nor may columns
+    of a frame have one name.
     """
+    _check_names(name, values)
     for part in (values[column] for column in values) if isinstance(values, pd.DataFrame) else (values,):
         array = part if isinstance(part, pd.Series) else np.asarray(part)
         kind = getattr(array.dtype, "kind", "O")
@@ -172,20 +182,26 @@ def check_table(
         wanted = f"{name} must be a frame or rows of numbers"
         return _checked(wanted, check_array, check_numbers(name, table), **options)
     demand(0 not in table.shape, f"{name} must have rows and columns, got shape {table.shape}")
-    names = table.columns.map(str)
-    for twice in names[names.duplicated()]:
-        raise ParameterError(f"{name} must have columns of different names, got {twice!r} twice")
+    _check_names(name, table)
     for column in table.select_dtypes("number", exclude=["timedelta", "complex"]):
         is_infinite = np.isinf(table[column].to_numpy(dtype=float, na_value=np.nan)).any()
         demand(not is_infinite, f"{name} must hold finite numbers or gaps, got infinity in column {column}")
     return table
 
 
+def _check_names(name: str, table: Any) -> None:
+    names = table.columns.map(str) if isinstance(table, pd.DataFrame) else pd.Index([])
+    for twice in names[names.duplicated()]:
+        raise ParameterError(f"{name} must have columns of different names, got {twice!r} twice")
+
+
 def _checked(wanted: str, check: Callable[..., np.ndarray], values: Any, **options: Any) -> np.ndarray:
     """What a check of scikit-learn's gives, and on one line with what is wanted what it complains of."""
     try:
         return check(values, **options)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
+        if "feature names" in str(error):
+            raise  # scikit-learn says which
         raise ParameterError(f"{wanted}: {one_line(error)}") from error
 
 

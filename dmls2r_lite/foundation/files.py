@@ -6,7 +6,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -52,24 +52,13 @@ def clear(folder: Path, names: str) -> None:
             unfinished.unlink()
 
 
-def ending_with(parent: int, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Call a function in a worker, which from then on ends when its parent does, also where that is killed.
-
-    Parameters
-    ----------
-    parent : int
-        Number of the process that hands out the work. In itself, and elsewhere than in its own workers, the
-        function is called and nothing else.
-    function : callable
-    """
-    global _watched
-    if os.getppid() == parent != os.getpid() and _watched != parent:
-        _watched = parent
-        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
-    return function(*arguments, **options)
+def ending_with_us() -> dict[str, Any]:
+    """Options of joblib's `Parallel`: its workers watch from their start, and end when this process does."""
+    return {"initializer": _end_with, "initargs": (os.getpid(),)}
 
 
-_watched = 0
+def _end_with(parent: int) -> None:
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
 
 
 def _watch(parent: int) -> None:

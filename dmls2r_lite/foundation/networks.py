@@ -60,6 +60,8 @@ def _try(
         raise ParameterError(f"{wanted}, got {type(error).__name__}: {error}") from error
     is_tensor = isinstance(result, Tensor)
     if is_tensor and fits(result.shape) and (result.dtype, result.device) == (x.dtype, x.device):
+        is_finite = result.isfinite().all() or not x.isfinite().all()
+        demand(is_finite, f"{wanted} of finite numbers, got {shown(result.tolist())}")
         return result
     got = f"shape {tuple(result.shape)}, {result.dtype} on {result.device}" if is_tensor else type(result)
     raise ParameterError(f"{wanted}, {x.dtype} on {x.device}, got {got}")
@@ -87,6 +89,18 @@ def seeded_torch(
     with torch.random.fork_rng(devices=[device] if device is not None and device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield seed
+
+
+@contextmanager
+def usual_torch() -> Iterator[None]:
+    """PyTorch follows gradients here and makes weights of 32 bits, whatever whoever calls has set."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        with torch.inference_mode(False), torch.enable_grad():
+            yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 class RowsThroughNetworks(SemiSupervisedRegressor):

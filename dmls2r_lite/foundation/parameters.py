@@ -7,12 +7,14 @@ import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from os import PathLike
 from os.path import isfile
 from typing import Any, NamedTuple
 
 # NumPy and PyTorch are asked for where a value may be theirs: this file is read before every command.
 
 MAX_COUNT, MAX_NUMBER = 2**31, 1e30  # larger numbers overflow in float32
+MAX_EPOCHS = 10**6  # of a schedule of one's own
 
 
 class ParameterError(ValueError, TypeError):
@@ -51,8 +53,9 @@ def number(words: str, fits: Callable[[float], bool]) -> Rule:
     def is_number(value: Any) -> bool:
         if not isinstance(value, numbers.Real) or isinstance(value, bool | Fraction):
             return False  # of fractions PyTorch makes nothing
-        try:
-            return abs(float(value)) <= MAX_NUMBER and fits(float(value))
+        try:  # PyTorch takes integers of 64 bits
+            most = 2**63 - 1 if isinstance(value, numbers.Integral) else MAX_NUMBER
+            return abs(float(value)) <= most and fits(float(value))
         except OverflowError:  # an integer such as 10**400
             return False
 
@@ -92,7 +95,7 @@ def _each(rule: Rule, sizes: Callable[[int], bool]) -> Callable[[Any], bool]:
     """A test for sequences of so many values that a rule allows."""
     return lambda values: (
         isinstance(values, Sequence)
-        and not isinstance(values, str)
+        and not isinstance(values, str | bytes | bytearray)
         and sizes(len(values))
         and all(map(rule.fits, values))
     )
@@ -136,7 +139,7 @@ _BY_RULE: list[tuple[Rule, str]] = [
     (choice(*SCHEDULE_NAMES).or_else("", callable), "schedule"),
     (choice("shared", "separate"), "optimizer_state"),
     (choice(None, "held_out", "cross_validation", "leave_one_out"), "early_stopping"),
-    (choice("absolute", "signed"), "mining_mode"),
+    (choice("absolute", "signed"), "mining_mode mode"),
     (choice("absolute", "signed").or_else("", callable), "miner"),
     (choice("unit", "raw"), "embedding"),
     (choice("ranked_list", "literal"), "weighting"),
@@ -145,14 +148,17 @@ _BY_RULE: list[tuple[Rule, str]] = [
     (CALLABLE, "callback metric_loss"),
     (Rule("callable", callable), "mixed_loss"),
     (TEXT, "dataset target drop_columns column_types missing_values groups"),
+    (Rule("a path, a string for example", lambda value: isinstance(value, str | PathLike)), "path"),
     (Rule("the name of a folder", lambda value: TEXT.fits(value) and not isfile(value)), "output_dir"),
     (Rule("a step with the name 'metric', batches and loss, or None", _is_step), "metric_step"),
 ]  # fmt: skip
 RULES = {name: rule for rule, names in _BY_RULE for name in names.split()}
 
 
-def check_rules(values: Mapping[str, Any], *, at_least: Mapping[str, int] | None = None) -> None:
-    """Hold values against `RULES`.
+def check_rules(
+    values: Mapping[str, Any], *, at_least: Mapping[str, int] | None = None, rules: Mapping[str, Rule] = RULES
+) -> None:
+    """Hold values against `RULES`, or others.
 
     Parameters
     ----------
@@ -167,7 +173,7 @@ def check_rules(values: Mapping[str, Any], *, at_least: Mapping[str, int] | None
     ParameterError
         For the first value that is not allowed. It is a ValueError and a TypeError.
     """
-    rules = {**RULES, **{name: count(low) for name, low in (at_least or {}).items()}}
+    rules = {**rules, **{name: count(low) for name, low in (at_least or {}).items()}}
     if "boundary" in values and RULES["boundary"].fits(values["boundary"]):
         boundary = values["boundary"]
         rules["margin"] = number(f"a number from 0 to boundary, {boundary}", lambda v: 0 <= v <= boundary)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from .parameters import shown
+from .parameters import COUNT, check_rules, demand, shown
 
 MiningMode = Literal["absolute", "signed"]
 
@@ -166,10 +166,9 @@ def rank_by(differences: Tensor, mode: MiningMode) -> Tensor:
 
 def check_mining(k: int, m: int, mode: str, *values: Tensor) -> None:
     """Raise ValueError if an argument of a miner is out of range or a value is not finite."""
-    if mode not in ("absolute", "signed"):
-        raise ValueError(f"mode must be 'absolute' or 'signed', got {mode!r}")
-    if not 1 <= k <= m:
-        raise ValueError(f"k must be between 1 and the number of unlabeled samples, {m}, got {k}")
+    check_rules({"mode": mode})
+    wanted = f"k must be between 1 and the number of unlabeled samples, {m}"
+    demand(COUNT.fits(k) and k <= m, f"{wanted}, got {shown(k)}")
     if not all(value.isfinite().all() for value in values):
         raise ValueError("estimated differences must be finite: has training diverged?")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from ..foundation.checks import check_targets, is_labeled, takes_unlabeled
-from ..foundation.files import ending_with
+from ..foundation.files import ending_with_us
 from ..foundation.parameters import ParameterError, check_not_above, check_rules, demand
 
 MAX_VALUES = 2 * 10**7  # of the features of all folds that are fitted side by side: they are copied
@@ -249,9 +248,8 @@ def predict_held_out(
             parts.append(pd.DataFrame({**place, "target": y.iloc[fold].to_numpy()}))
             folds.append(fold)
             seeds.append(seed + repeat)
-    predicted = Parallel(n_jobs=n_jobs)(
-        delayed(ending_with)(os.getpid(), _predict_folds, X, y, name, method, folds, seeds)
-        for name, method in methods.items()
+    predicted = Parallel(n_jobs=n_jobs, **ending_with_us())(
+        delayed(_predict_folds)(X, y, name, method, folds, seeds) for name, method in methods.items()
     )
     known = pd.concat(parts)
     of_methods = dict(zip(methods, predicted, strict=True)).items()

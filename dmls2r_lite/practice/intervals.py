@@ -68,8 +68,9 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
     >>> from dmls2r_lite.data import load_dataset, split_dataset
     >>> split = split_dataset(load_dataset("toy"), n_labeled=20, n_unlabeled=200, seed=0)
     >>> model = ConformalRegressor(RidgeCV(), random_state=0).fit(split.X_train, split.y_train)
-    >>> model.predict_interval(split.X_test, coverage=0.8).shape
-    (180, 2)
+    >>> low, high = model.predict_interval(split.X_test, coverage=0.8).T
+    >>> f"{((low <= split.y_test) & (split.y_test <= high)).mean():.0%} of 180 targets lie within"
+    '86% of 180 targets lie within'
     """
 
     estimator: RegressorMixin
@@ -106,6 +107,7 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         check_regressor("estimator", self.estimator)
         rows, targets = check_training_set(X, y)
         labeled = np.flatnonzero(np.isfinite(targets))
+        self._count_labels(targets)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         folds = deal_folds(targets, self.cv, seed, groups)
         known, to_hide = pd.Series(targets, index=rows.index), [*folds, np.zeros(0, dtype=int)]
@@ -140,7 +142,9 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         Returns
         -------
         numpy.ndarray of shape (n_samples, 2)
-            Lower and upper bounds, in the target's unit.
+            Lower and upper bounds of each row, in the target's unit. One row of it is one row of X, so
+            ``low, high = model.predict_interval(X).T`` is how to take it apart: without the ``.T`` two rows
+            of X would be taken for the two bounds.
 
         Raises
         ------

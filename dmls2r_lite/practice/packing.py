@@ -1,6 +1,7 @@
 """A file that holds a fitted model and what belongs to it, and what it may hold.
 
-It is a line of JSON that says with what the model was made, and compressed what `torch.save` makes of it.
+It is a line of JSON that says with what the model was made, compressed what `torch.save` makes of it, and
+the SHA-256 digest of both: a file that was damaged or changed is refused, unless that is made anew, too.
 What a file may ask for is on the lists below. `torch.load` with `weights_only=True` makes numbers, texts,
 lists and tensors, and calls what PyTorch's own list names and `MAKERS`. Each of those only makes data, and
 distrusts what it is given: arrays of numbers, since NumPy would let a file say what its memory means, trees,
@@ -9,6 +10,7 @@ since they would lead out of theirs, and objects of known classes, of which a fi
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import pickle
@@ -35,7 +37,8 @@ def _by_name(names: dict[str, str]) -> dict[str, str]:
     return {name: module for module, several in names.items() for name in several.split()}
 
 
-VERSION = 3  # of the format; 1 and 2 were zip files
+VERSION = 4  # of the format; 1 and 2 were zip files, 3 had no digest
+N_DIGEST = 32  # bytes, at the end
 START = b'{"dmls2r": '
 PACKAGE = __name__.split(".")[0]
 CLASSES = _by_name(  # whose objects a file may hold
@@ -81,7 +84,8 @@ def pack(versions: dict[str, str], contents: dict[str, Any]) -> bytes:
     buffer = io.BytesIO()
     torch.save(contents, buffer, pickle_module=_Pickling)
     first_line = START + f"{VERSION}, {json.dumps({'versions': versions})[1:]}\n".encode()
-    return first_line + zlib.compress(buffer.getvalue(), level=1)
+    content = first_line + zlib.compress(buffer.getvalue(), level=1)
+    return content + hashlib.sha256(content).digest()
 
 
 def read_versions(content: bytes) -> dict[str, str]:
@@ -95,9 +99,12 @@ def read_versions(content: bytes) -> dict[str, str]:
 
 def unpack(content: bytes) -> dict[str, Any]:
     """What `pack` was given; whatever does not fit raises an exception of some kind."""
+    content, digest = content[:-N_DIGEST], content[-N_DIGEST:]
+    is_whole = hashlib.sha256(content).digest() == digest
+    demand(is_whole, "its digest is that of another content: it was changed, or is cut off")
     compressed, stream = content.partition(b"\n")[2], zlib.decompressobj()
-    packed = stream.decompress(compressed, 2**26 + 100 * len(compressed))  # and see that its sum is right
-    demand(stream.eof, "it is cut off, or much larger than it looks")
+    packed = stream.decompress(compressed, 2**26 + 100 * len(compressed))
+    demand(stream.eof, "it is much larger than it looks")
     demand(packed.startswith(b"PK\x03\x04"), "its model is no file of PyTorch")  # nor one of an old kind
     n_bytes = sum(part.file_size for part in ZipFile(io.BytesIO(packed)).infolist())
     demand(n_bytes <= len(packed), "its parts are compressed, which PyTorch never does")
@@ -142,15 +149,17 @@ class _Pickling:
             if isinstance(value, torch.device):
                 return _device, (torch.empty(0, device=value),)
             if _is_on(CLASSES, kind):  # neighbours have a _tree, which is made anew from the rest
-                state = {name: _plain(part) for name, part in vars(value).items() if name != "_tree"}
+                state = {name: _plain(name, part) for name, part in vars(value).items() if name != "_tree"}
                 return _object, (kind.__name__, state)
             if isinstance(value, FunctionType | type) and _is_on(NAMES, value):
                 return _named, (value.__name__,)
             return NotImplemented
 
 
-def _plain(part: Any) -> Any:
+def _plain(name: str, part: Any) -> Any:
     """An attribute of an object, as it is in a file."""
+    if name == "history_":
+        return part.drop(columns="seconds")  # which differ each time
     if isinstance(part, Tree):
         state = part.__getstate__()
         fields = [state["nodes"][name] for name in NODE_DTYPE.names]  # integers below 2 ** 53, and floats

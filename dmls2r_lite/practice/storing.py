@@ -21,7 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..data.preparing import _to_numbers as to_numbers
 from ..foundation.checks import RangeScaler, check_table
 from ..foundation.files import replacing
-from ..foundation.parameters import COUNT, SHARE, ParameterError, Rule, count, demand, number, shown
+from ..foundation.parameters import COUNT, RULES, ParameterError, Rule, check_rules, demand, number, shown
+from .intervals import ConformalRegressor
 from .packing import as_in_fit, pack, read_versions, unpack
 
 PACKAGES = ("dmls2r-lite", "numpy", "pandas", "scikit-learn", "torch")
@@ -31,16 +32,25 @@ TEXT = Rule(
     "printable text of at most 2000 characters",
     lambda value: isinstance(value, str) and len(value) <= 2000 and value.replace("\n", "").isprintable(),
 )
-TEXTS = Rule(f"a dict of {TEXT.allowed}", lambda value: all(map(TEXT.fits, [*value, *value.values()])))
+TEXTS = Rule(
+    f"a dict of {TEXT.allowed}",
+    lambda value: isinstance(value, dict) and all(map(TEXT.fits, [*value, *value.values()])),
+)
+HINT = (
+    "; that has this package's estimators and, of scikit-learn, linear and ridge models, trees, forests, "
+    "neighbours, Gaussian processes and SVR, alone, in a Pipeline or averaged. Put one of them in its place, "
+    "save the one that your class holds, leave out what predictions do without (callback=None), or keep the "
+    "model as code, with joblib.dump"
+)
 _ERROR = number("a finite number of 0 or more", lambda value: value >= 0).or_none()
 _RULES = {
     **dict.fromkeys(["data", "target", "unit", "verdict", "missing_values"], TEXT),
     **dict.fromkeys(["versions", "column_types"], TEXTS),
     **dict.fromkeys(["expected_error", "error_margin"], _ERROR),
     **dict.fromkeys(["lowest", "highest"], number("a finite number", lambda value: True).or_none()),
-    "n_labeled": COUNT,
-    "n_unlabeled": count(0),
-    "coverage": SHARE.or_none(),
+    "n_labeled": COUNT.or_none(),
+    "n_unlabeled": RULES["n_unlabeled"].or_none(),
+    "coverage": RULES["coverage"].or_none(),
     "model": Rule("a regressor", lambda value: isinstance(value, BaseEstimator) and is_regressor(value)),
     "card": Rule("a Card", lambda value: isinstance(value, Card)),
     "preprocessor": Rule(
@@ -52,9 +62,7 @@ _RULES = {
 
 class _Checked:
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name in _RULES and not _RULES[name].fits(value):
-                raise ParameterError(f"{name} must be {_RULES[name].allowed}, got {shown(value)}")
+        check_rules(vars(self), rules=_RULES)
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ class Card(_Checked):
     ----------
     data, target, unit : str
         What it learned from, the column that it estimates, and that column's unit.
-    n_labeled, n_unlabeled : int
+    n_labeled, n_unlabeled : int, optional
         N and M.
     expected_error, error_margin : float, optional
         Mean absolute error to be expected on new rows, and how far off that number may be.
@@ -82,10 +90,10 @@ class Card(_Checked):
         If one of these is of another kind.
     """
 
-    data: str
-    target: str
-    n_labeled: int
-    n_unlabeled: int
+    data: str = "a table"
+    target: str = "a target"
+    n_labeled: int | None = None
+    n_unlabeled: int | None = None
     unit: str = ""
     expected_error: float | None = None
     error_margin: float | None = None
@@ -96,8 +104,9 @@ class Card(_Checked):
 
     def __str__(self) -> str:
         unit = f" [{self.unit}]" if self.unit else ""
-        rows = f"{self.n_labeled} labeled rows and {self.n_unlabeled} without a label"
-        lines = [f"Estimates {self.target}{unit}, learned from {self.data}: {rows}."]
+        kinds = {"labeled rows": self.n_labeled, "without a label": self.n_unlabeled}
+        rows = " and ".join(f"{n} {kind}" for kind, n in kinds.items() if n is not None)
+        lines = [f"Estimates {self.target}{unit}, learned from {self.data}{rows and f': {rows}'}."]
         if (error := self.expected_error) is not None:
             margin = "" if self.error_margin is None else f" ± {self.error_margin:.3g}"
             lines.append(f"Expected mean absolute error on new rows: {error:.3g}{margin}{unit}.")
@@ -186,7 +195,7 @@ class StoredModel(_Checked):
     def predict_interval(
         self, features: pd.DataFrame | ArrayLike, coverage: float | None = None
     ) -> np.ndarray | None:
-        """Low and high ends (n, 2) of the model's intervals, None if it gives none.
+        """Low and high ends (n, 2) of each row's interval, see `ConformalRegressor`; None if it gives none.
 
         Without a `coverage` it is the card's, else 0.8.
         """
@@ -214,7 +223,7 @@ class StoredModel(_Checked):
 def save_model(
     model: Any,
     path: str | Path,
-    card: Card,
+    card: Card | None = None,
     *,
     preprocessor: ColumnTransformer | Pipeline | None = None,
     column_types: Mapping[str, str] | None = None,
@@ -225,8 +234,9 @@ def save_model(
 
     The file holds no code: a model made of anything but classes that are known here, or with functions or
     modules of one's own, is refused. It holds what the model learned from, as far as predictions need that:
-    the labeled rows, for many models. A state of randomness (`random_state` may be one) is not kept. What
-    predictions do without may be removed before: ``model.set_params(callback=None)``, for example.
+    the labeled rows, for many models. A state of randomness (`random_state` may be one) is not kept, nor are
+    the seconds in `history_`: equal models give equal bytes. What predictions do without may be removed
+    before: ``model.set_params(callback=None)``, for example.
 
     Parameters
     ----------
@@ -235,7 +245,9 @@ def save_model(
         intervals.
     path : str or Path
         ``model.dmls2r``, for example.
-    card : Card
+    card : Card, optional
+        What is to be known of it; if not given, what the model knows: how many rows it learned from, and of a
+        `ConformalRegressor` the error to expect.
     preprocessor : transformer, optional
         Fitted, and what turned a table into the features that the model was fitted on: from
         `make_preprocessor`, or a Pipeline that begins with one. Without it the model takes its features as
@@ -267,10 +279,13 @@ def save_model(
     >>> load_model("model.dmls2r").predict(data.features[:2]).round(1)
     array([30., 25.])
     """
+    check_rules({"path": path})
     path = Path(path)
     is_free = not path.exists() or (overwrite and not path.is_dir())
     demand(is_free, f"path must name a new file, unless overwrite=True, but {path} exists")
-    stored = StoredModel(model, card, preprocessor, VERSIONS, dict(column_types or {}), missing_values)
+    card = _card_of(model) if card is None else card
+    types: Any = {} if column_types is None else column_types
+    stored = StoredModel(model, card, preprocessor, VERSIONS, types, missing_values)
     check_is_fitted(model)
     if preprocessor is not None:
         check_is_fitted(preprocessor)
@@ -281,7 +296,8 @@ def save_model(
         content = pack(VERSIONS, vars(stored) | {"card": asdict(card), "probe": _probe(stored)})
         _restore(content, share=1)  # so that no file is left which cannot be read
     except Exception as error:  # pickling may fail in many ways
-        raise ParameterError(f"model cannot be stored: {error}") from error
+        hint = HINT if "not on the list" in str(error) else ""
+        raise ParameterError(f"model cannot be stored: {error}{hint}") from error
     with replacing(path) as unfinished:
         unfinished.write_bytes(content)
 
@@ -289,8 +305,10 @@ def save_model(
 def load_model(path: str | Path) -> StoredModel:
     """Read a model that `save_model` wrote. No code is run that comes from the file.
 
-    The model must predict what it did when it was saved, for some rows that are in the file too. So a file
-    is also refused if the versions that are installed here make something else of it.
+    The file's digest must be that of its content: one that was damaged or changed is refused. Whoever also
+    makes the digest anew can make a file that predicts anything: take models from those you trust to predict.
+    The model must predict what it did when it was saved, for some rows of random numbers. So a file is also
+    refused if the versions that are installed here make something else of it.
 
     Parameters
     ----------
@@ -307,6 +325,7 @@ def load_model(path: str | Path) -> StoredModel:
     ValueError
         If it is no such file, damaged, of another version of this format, or not to be trusted.
     """
+    check_rules({"path": path})
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
@@ -344,6 +363,15 @@ def _probe(stored: StoredModel) -> list[np.ndarray]:
     found = [np.asarray(answer, dtype=float) for answer in answers if answer is not None]
     demand(all(np.isfinite(answer).all() for answer in found), "its predictions are not finite")
     return found
+
+
+def _card_of(model: Any) -> Card:
+    """What a model knows of itself."""
+    while hasattr(model, "steps"):
+        model = model.steps[-1][1]
+    known: dict[str, Any] = {name: getattr(model, f"{name}_", None) for name in ("n_labeled", "n_unlabeled")}
+    is_plain = isinstance(model, ConformalRegressor) and model.normalizer is None
+    return Card(**known, expected_error=float(model.errors_.mean()) if is_plain else None)
 
 
 def _of_columns(preprocessor: Any) -> Any:

@@ -17,14 +17,15 @@ from torch import Tensor, nn
 
 from ..foundation.checks import SemiSupervisedRegressor, check_regressor, is_labeled, make_scaler
 from ..foundation.descent import check_weights, descend, make_adam
-from ..foundation.networks import as_columns, probe_encoder, seeded_torch
-from ..foundation.parameters import check_rules
+from ..foundation.networks import as_columns, probe_encoder, seeded_torch, usual_torch
+from ..foundation.parameters import check_rules, demand
 from ..foundation.scores import pairs_from_numbers
 from ..foundation.side_by_side import SideBySide, separate
 from ..model import make_encoder
 
 Begun = tuple[nn.Module, Iterator[tuple[Tensor, ...]]]
 PAIRS_PER_BLOCK = 2**16
+MAX_LOSS = 100.0  # of the last step, in squared ranges of the targets: beyond it nothing was learned
 
 
 class BatchTrainedRegressor(SemiSupervisedRegressor):
@@ -45,6 +46,7 @@ class BatchTrainedRegressor(SemiSupervisedRegressor):
         return self
 
     @staticmethod
+    @usual_torch()
     def fit_side_by_side(
         models: Sequence[Any], training_sets: Sequence[tuple[ArrayLike, ArrayLike]]
     ) -> list[Any]:
@@ -87,6 +89,7 @@ class BatchTrainedRegressor(SemiSupervisedRegressor):
         for model, (X, y), own, network in zip(models, checked, losses.T, networks, strict=True):
             check_weights(network, rate)
             network.eval().double()  # so that a prediction does not depend on the rows predicted beside it
+            model._count_labels(y)
             model._end(X, y, own)
         return list(models)
 
@@ -152,6 +155,10 @@ class MLPRegressor(BatchTrainedRegressor):
     def _loss(self, *seen: Tensor) -> Tensor:
         estimated, targets = seen
         return (estimated - targets).square().mean()
+
+    def _end(self, X: np.ndarray, y: np.ndarray, losses: Tensor) -> None:
+        off = f"estimates are off by {losses[-1].sqrt():.3g} times the range of the targets"
+        demand(losses[-1] <= MAX_LOSS, f"training diverged: {off}; scale X, by a StandardScaler for example")
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
         y = self.target_scaler_.inverse_transform(_apply(self.network_, X))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from ..data.datasets import Dataset, Split, check_split_sizes, load_dataset, split_dataset
-from ..foundation.files import ending_with, write_whole
+from ..foundation.files import ending_with_us, write_whole
 from ..foundation.parameters import ParameterError, check_rules, did_you_mean
 from ..practice.folds import fit_with_seeds
 
@@ -72,8 +71,9 @@ def run_trials(
         A row per trial: `dataset`, `method`, `n_labeled`, `seed`, `mae` and `rmse` on the test
         set in the target's unit, `fit_seconds`, `predict_seconds`, `n_unlabeled`, `n_test`.
     """
-    parts = Parallel(n_jobs=n_jobs)(
-        delayed(ending_with)(os.getpid(), run_seeds, dataset, name, method, n, n_unlabeled, list(seeds))
+    check_rules({"n_jobs": n_jobs, "n_unlabeled": n_unlabeled})
+    parts = Parallel(n_jobs=n_jobs, **ending_with_us())(
+        delayed(run_seeds)(dataset, name, method, n, n_unlabeled, list(seeds))
         for n in n_labeled
         for name, method in methods.items()
     )
@@ -243,8 +243,9 @@ class Study:
         parts.mkdir(parents=True, exist_ok=True)  # what cannot be written is found before anything runs
         versions = "; ".join(f"{package} {metadata.version(package)}" for package in PACKAGES)
         # In a larger batch finished cells would wait for the others, and be lost with them.
-        ended = Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")(
-            delayed(ending_with)(os.getpid(), _run_cell, *calls[cell])
+        options = {"batch_size": 1, "return_as": "generator_unordered", **ending_with_us()}
+        ended = Parallel(n_jobs=n_jobs, **options)(
+            delayed(_run_cell)(*calls[cell])
             # The longest first, so that no process waits for another at the end.
             for cell in sorted(calls, key=lambda cell: cell[-1], reverse=True)
         )

@@ -6,12 +6,14 @@ import contextlib
 import ctypes
 import functools
 import logging
+import math
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ import nbformat
 import psutil
 from jupyter_client import AsyncKernelClient, AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.session import Session
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
@@ -30,6 +33,7 @@ _PACKAGE = Path(__file__).parents[1]
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store", "/etc/alternatives")
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT", "NBGRADER_EXECUTION")  # of the environment
 _LONGEST_OUTPUT = 2**24  # characters, of all cells
+_GRACE = 10  # seconds beyond a cell's limit, to interrupt it and to unpack what it has said
 
 _Converted = tuple[NotebookNode, dict[str, Any]]
 
@@ -97,7 +101,7 @@ class ExecuteAll(Execute):
         course = Path(CourseDirectory(parent=self).root).resolve()
         sockets, home = place / "sockets", Path("/tmp") if is_shut_in else place
         sockets.mkdir()
-        kernel, before = AsyncKernelManager(client_factory=_Client), list[str]()
+        kernel, before = AsyncKernelManager(client_factory=_Client, session=_Session()), list[str]()
         if is_shut_in:
             before = _shut_in(course, handed_in, sockets, self.disk)
             kernel.connection_file, kernel.transport = str(sockets / "kernel.json"), "ipc"
@@ -134,6 +138,7 @@ class ExecuteAll(Execute):
     def preprocess_cell(self, cell: NotebookNode, resources: dict[str, Any], index: int) -> _Converted:
         """Execute one cell. Its warnings are left out: nbgrader takes them for failures."""
         self._index = index
+        self.kc.session.deadline = time.monotonic() + (self._get_timeout(cell) or math.inf) + _GRACE
         cell, resources = super().preprocess_cell(cell, resources, index)
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
@@ -151,8 +156,20 @@ class _Client(AsyncKernelClient):
 
     def _context_default(self) -> Any:
         context = super()._context_default()
-        context.maxmsgsize, context.rcvhwm = 2**26, 20  # bytes of a message, and how many may wait
+        context.maxmsgsize, context.rcvhwm = _LONGEST_OUTPUT, 20  # bytes of a message, and how many may wait
         return context
+
+
+class _Session(Session):
+    """One that unpacks messages within a cell's time only: one after the other they hold up all else."""
+
+    deadline = math.inf
+
+    def deserialize(self, *message: Any, **options: Any) -> dict[str, Any]:
+        """As Jupyter's, or CellTimeoutError after the deadline."""
+        if time.monotonic() > self.deadline:
+            raise CellTimeoutError("a cell and what it says take longer than it may")
+        return super().deserialize(*message, **options)
 
 
 def _limit(memory: int, disk: int) -> None:

@@ -14,6 +14,7 @@ from dmls2r_lite.data.catalog import DATASETS, FROM_UCI
 from dmls2r_lite.foundation.checks import make_scaler
 
 BUNDLED = [name for name in DATASETS if name not in FROM_UCI]
+FILE = resources.files("dmls2r_lite.data").joinpath("files/boston.csv")
 PARTS = ("labeled", "unlabeled", "test")
 
 
@@ -30,7 +31,7 @@ def five_rows():
 
 class TestDatasets:
     def test_boston(self, boston):
-        content = resources.files("dmls2r_lite.data").joinpath("files/boston.csv").read_bytes()
+        content = FILE.read_bytes()
         expected = "79ac716620024011b03c0c44d2bf99069b8173649181926d9109c25475a3804c"
         assert hashlib.sha256(content).hexdigest() == expected
         y = boston.target
@@ -95,6 +96,11 @@ class TestDatasets:
             ("iris", {}, "or the path of a file, got 'iris'"),
             ("toy", {"drop_columns": ["x9"]}, "drop_columns must name a column of toy (x1, x2), got 'x9'"),
             ("toy", {"drop_columns": [3]}, "drop_columns must name a column of toy (x1, x2), got 3"),
+            ("toy", {"drop_columns": 3}, "drop_columns must be a string or a sequence of strings, got 3"),
+            ("toy", {"target": {}}, "target must be a string, got {}"),
+            (3, {}, "name must be a dataset's or the path of a file, got 3"),
+            (FILE, {"column_types": 3}, "column_types must be a string, a mapping or None, got 3"),
+            (FILE, {"missing_values": 3}, "missing_values must be a string, got 3"),
             ("toy", {"drop_columns": "x1, x2"}, "must leave at least one column, got all of them"),
             ("boston", {"drop_columns": ["MEDV"]}, "got 'MEDV'"),  # the target is not a feature
             ("toy", {"missing": "keep"}, "missing must be one of 'drop', 'as_published', got 'keep'"),
@@ -141,6 +147,7 @@ class TestSplit:
     @pytest.mark.parametrize(
         ("change", "error", "message"),
         [
+            ({"dataset": "toy"}, TypeError, "dataset must be a Dataset, got 'toy'"),
             ({"n_labeled": 1}, ValueError, "n_labeled must be an integer of 2 or more, got 1"),
             ({"n_labeled": 2.5}, TypeError, "n_labeled must be an integer of 2 or more, got 2.5"),
             ({"n_unlabeled": -1}, ValueError, "n_unlabeled must be an integer of 0 or more, got -1"),
@@ -151,7 +158,7 @@ class TestSplit:
     )
     def test_errors(self, five_rows, change, error, message):
         with pytest.raises(error, match=message):
-            split_dataset(five_rows, **{"n_labeled": 2, "n_unlabeled": 1, "seed": 0} | change)
+            split_dataset(**{"dataset": five_rows, "n_labeled": 2, "n_unlabeled": 1, "seed": 0} | change)
 
 
 class TestScaling:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from dmls2r_lite.foundation.files import replacing, write_whole
@@ -83,23 +84,48 @@ class TestReplacing:
 
 
 WORK = """
-import os, sys, time
+import sys, time
 from pathlib import Path
 from joblib import Parallel, delayed
-from dmls2r_lite.foundation.files import ending_with
+from dmls2r_lite.foundation.files import ending_with_us
 
 def work(folder, number):
-    Path(folder, str(os.getpid())).touch()
+    Path(folder, str(number)).touch()
     time.sleep(60)
 
 if __name__ == "__main__":
-    Parallel(n_jobs=2)(delayed(ending_with)(os.getpid(), work, sys.argv[1], n) for n in range(2))
+    Parallel(n_jobs=2, **ending_with_us())(delayed(work)(sys.argv[1], n) for n in range(2))
 """
 
 
-def is_alive(process_id):
+@posix
+@pytest.mark.slow
+@pytest.mark.parametrize("n_begun", [0, 1, 2])
+def test_no_worker_outlives_its_parent(n_begun, tmp_path):
+    """Killed when so many of its workers have begun a task, or just when the first has been started."""
+    script, folder = tmp_path / "work.py", tmp_path / "begun"
+    script.write_text(WORK)
+    folder.mkdir()
+    environment = {name: value for name, value in os.environ.items() if name != "JOBLIB_MULTIPROCESSING"}
+    parent = psutil.Popen([sys.executable, script, folder], start_new_session=True, env=environment)
     try:
-        os.kill(process_id, 0)
+        wait_for(lambda: has_worker(parent) and len(os.listdir(folder)) >= n_begun, 60)
+        parent.kill()
+        parent.wait()
+        wait_for(lambda: not is_any_left(parent.pid), 10)
+        assert n_begun or not os.listdir(folder)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(parent.pid, signal.SIGKILL)
+
+
+def has_worker(parent):
+    return any("LokyProcess" in str(child.cmdline()) for child in parent.children())
+
+
+def is_any_left(group):
+    try:
+        os.killpg(group, 0)
     except ProcessLookupError:
         return False
     return True
@@ -110,22 +136,3 @@ def wait_for(condition, seconds):
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert condition()
-
-
-@posix
-@pytest.mark.slow
-def test_no_worker_outlives_its_parent(tmp_path):
-    script, folder = tmp_path / "work.py", tmp_path / "pids"
-    script.write_text(WORK)
-    folder.mkdir()
-    environment = {name: value for name, value in os.environ.items() if name != "JOBLIB_MULTIPROCESSING"}
-    parent = subprocess.Popen([sys.executable, script, folder], start_new_session=True, env=environment)
-    try:
-        wait_for(lambda: len(list(folder.iterdir())) == 2, 60)
-        workers = [int(path.name) for path in folder.iterdir()]
-        parent.kill()
-        parent.wait()
-        wait_for(lambda: not any(map(is_alive, workers)), 10)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(parent.pid, signal.SIGKILL)

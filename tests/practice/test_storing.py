@@ -1,6 +1,7 @@
 """A model in a file: all of it comes back, and nothing else ever comes out of a file."""
 
 import doctest
+import hashlib
 import io
 import os
 import pickle
@@ -16,8 +17,9 @@ import pandas as pd
 import pytest
 import torch
 from numpy.testing import assert_array_equal
+from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPRegressor as AnotherMLP
@@ -109,7 +111,8 @@ def test_the_same_bits_in_another_process_and_folder(saved, split, tmp_path):
 @pytest.mark.parametrize("name", ["DML-S2R", "with much set"])
 def test_all_that_was_learned_comes_back(saved, split, name):
     model, loaded = saved[0][name], load_model(saved[1] / f"{name}.dmls2r").model
-    pd.testing.assert_frame_equal(loaded.history_, model.history_, check_dtype=False)
+    without_seconds = model.history_.drop(columns="seconds")
+    pd.testing.assert_frame_equal(loaded.history_, without_seconds, check_dtype=False)
     assert_array_equal(loaded.transduction_, model.transduction_)
     assert_array_equal(loaded.transform(split.X_test), model.transform(split.X_test))
     X = split.X_test[:5]
@@ -132,6 +135,25 @@ def test_card_and_versions(saved):
     ]
     assert stored.columns == {"x1": "number", "x2": "number"}
     assert stored.predict_interval(pd.DataFrame({"x1": [0.0], "x2": [0.0]})) is None
+
+
+def test_without_a_card_it_says_what_the_model_knows(split, tmp_path):
+    rows = "Estimates a target, learned from a table: 15 labeled rows and 40 without a label."
+    sure = ConformalRegressor(Ridge(), 3, random_state=0)
+    error = "\nExpected mean absolute error on new rows: {:.3g}."
+    for model, said in [
+        (Ridge(), "Estimates a target, learned from a table."),
+        (COREGRegressor(random_state=0), rows),
+        (make_pipeline(MinMaxScaler(), MSSRRegressor(random_state=0, **SHORT)), rows),
+        (sure, rows + error),
+        (ConformalRegressor(DMLS2RRegressor(**SMALL), 3, "metric", random_state=0), rows),
+    ]:
+        X, y = (split.X_train, split.y_train) if said.startswith(rows) else (split.X_labeled, split.y_labeled)
+        for name in ("first", "second"):
+            save_model(clone(model).fit(X, y), tmp_path / name, overwrite=True)
+        stored = load_model(tmp_path / "first")
+        assert str(stored.card) == said.format(stored.model.errors_.mean() if "{" in said else None)
+        assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
 
 
 def test_targets_that_are_vectors_and_features_without_names(split, tmp_path):
@@ -248,6 +270,10 @@ class OwnEncoder(torch.nn.Linear):
         (DMLS2RRegressor(metric_loss=partial(null_loss), **SMALL), "functools.partial, which is not on"),
         (DMLS2RRegressor(callback=print, **SMALL), "print, which is not on"),
         (make_pipeline(AnotherMLP(max_iter=1)), r"sklearn.neural_network.*, which is not on"),
+        (
+            AveragedRegressor({"trees": HistGradientBoostingRegressor(max_iter=2)}),
+            "HistGradientBoostingRegressor, which is not on .* Put one of them in its place",
+        ),
         (KNeighborsRegressor(weights=np.reciprocal), "numpy.reciprocal, which is not on"),
         (KNeighborsRegressor(metric_params={"w": [1, 2]}), "neighbours have a metric of their own"),
         (KNeighborsRegressor(weights=lambda d: d + 1), r"<lambda>"),
@@ -280,6 +306,8 @@ def test_arguments_are_checked(split, ridge, tmp_path):
         ({"preprocessor": make_preprocessor(split.X_labeled)}, "not fitted"),
         ({"model": model_of_table.fit(split.X_labeled, split.y_labeled)}, "must not hold a ColumnTransf"),
         ({"column_types": {"day": 3}}, "column_types must be a dict of printable text"),
+        ({"column_types": "day=date"}, "column_types must be a dict of printable text"),
+        ({"path": 3}, "path must be a path, a string for example, got 3"),
         ({"missing_values": -999}, "missing_values must be printable text"),
         ({"path": tmp_path}, "path must name a new file"),
         ({"path": tmp_path / "no" / "m"}, "No such file or directory"),
@@ -314,8 +342,8 @@ def test_card_is_checked():
 
 
 def rewritten(content, change, name=""):
-    """A file whose packed model, or a part of it, is exchanged for another; check sums are right."""
-    first_line, _, compressed = content.partition(b"\n")
+    """A file whose packed model, or a part of it, is exchanged for another; its digest is made anew."""
+    first_line, _, compressed = content[:-32].partition(b"\n")
     packed, buffer = zlib.decompress(compressed), io.BytesIO()
     if not name:
         buffer.write(change(packed))
@@ -323,7 +351,11 @@ def rewritten(content, change, name=""):
         with ZipFile(io.BytesIO(packed)) as old, ZipFile(buffer, "w") as new:
             for part in old.namelist():
                 new.writestr(part, change(old.read(part)) if part == name else old.read(part))
-    return first_line + b"\n" + zlib.compress(buffer.getvalue())
+    return with_digest(first_line + b"\n" + zlib.compress(buffer.getvalue()))
+
+
+def with_digest(content):
+    return content + hashlib.sha256(content).digest()
 
 
 @pytest.fixture
@@ -351,14 +383,14 @@ def test_no_file_and_other_files(tmp_path, ridge_file):
     with ZipFile(again, "w", ZIP_DEFLATED) as archive:
         archive.writestr("archive/data.pkl", bytes(10**6))
     for other, message in [
-        (content.replace(b'"dmls2r": 3', b'"dmls2r": 4'), "of version 4 of the format, and here is 3"),
+        (content.replace(b'"dmls2r": 4', b'"dmls2r": 3'), "of version 3 of the format, and here is 4"),
         (b'{"dmls2r": ' + b"[" * 100_000, "maximum recursion depth"),
-        (b'{"dmls2r": 3}\n', "versions"),
-        (b'{"dmls2r": 3, "versions": null}\n', "NoneType"),
-        (first_line, "it is cut off"),
-        (content[: len(content) // 2], "it is cut off"),
-        (content[:-1], "it is cut off"),
-        (rewritten(content, lambda packed: bytes(2**27)), "or much larger than it looks"),
+        (b'{"dmls2r": 4}\n', "versions"),
+        (b'{"dmls2r": 4, "versions": null}\n', "NoneType"),
+        (first_line, "it was changed, or is cut off"),
+        (content[:-1], "it was changed, or is cut off"),
+        (content.replace(b'"torch": "', b'"torch": "9'), "it was changed, or is cut off"),
+        (rewritten(content, lambda packed: bytes(2**27)), "it is much larger than it looks"),
         (rewritten(content, lambda packed: packed[:-30]), "not a zip file"),
         (rewritten(content, lambda packed: again.getvalue()), "its parts are compressed"),
     ]:
@@ -490,7 +522,7 @@ from test_storing import rewritten
 path, changed, n_files = Path(sys.argv[1]), Path("changed"), int(sys.argv[2])
 X = pd.DataFrame(np.random.default_rng(1).uniform(size=(20, 2)), columns=["x1", "x2"])
 content, n_refused, seen, rng = path.read_bytes(), 0, set(), np.random.default_rng(0)
-expected = load_model(path).predict(X)
+load_model(path)
 repr(torch.zeros(1))  # messages show some, for which PyTorch imports more
 "".encode("cp437")  # of damaged names in a zip file, for which Python imports more
 risky = "pickle.find_class marshal.loads exec compile os.system subprocess.Popen socket.connect".split()
@@ -511,12 +543,12 @@ for number in range(n_files):
         rewritten(content, lambda whole: damage(whole, kind), part) if is_inside else damage(content, kind)
     )
     try:
-        predicted = load_model(changed).predict(X)
+        load_model(changed).predict(X)
     except ValueError as error:
         n_refused += 1
         assert str(error).startswith("changed "), error
     else:
-        assert is_inside or np.array_equal(predicted, expected)
+        assert is_inside  # whose digest was made anew
 assert not seen, seen
 print(n_refused)
 """
@@ -524,7 +556,7 @@ print(n_refused)
 
 @pytest.mark.parametrize(("name", "n_files"), [("DML-S2R", 100), ("extra trees", 50)])
 def test_damage_anywhere(name, n_files, saved, tmp_path):
-    """A damaged file is refused, or predicts the same; where its check sums are right, nothing is run."""
+    """A damaged file is refused; where somebody makes its digest anew, nothing is run."""
     done = subprocess.run(
         [sys.executable, "-c", FUZZ, saved[1] / f"{name}.dmls2r", str(n_files)],
         cwd=tmp_path,
@@ -533,4 +565,4 @@ def test_damage_anywhere(name, n_files, saved, tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 0.7 * n_files  # the format's padding, for example, matters to nobody
+    assert int(done.stdout) > 0.7 * n_files

@@ -105,6 +105,15 @@ for _ in range(20):
 """,
 }
 
+HEAVY = """
+from IPython import get_ipython
+
+kernel = get_ipython().kernel
+slow_to_read = b"[" + b"[]," * 5_000_000 + b"0]"
+for _ in range(200):
+    kernel.session.send(kernel.iopub_socket, "display_data", slow_to_read, parent=kernel.get_parent("shell"))
+"""
+
 
 def forge_marks(nb):
     """Tests that are skipped, worth more or to be graded by hand, and marks that nobody can read."""

@@ -12,7 +12,7 @@ import nbformat
 import pytest
 from click.testing import CliRunner
 from exercise_mistakes import MISTAKES
-from grading_attacks import ON_THE_COURSE, ON_THE_MACHINE, forge_marks
+from grading_attacks import HEAVY, ON_THE_COURSE, ON_THE_MACHINE, forge_marks
 
 from dmls2r_lite.command import cli
 
@@ -22,7 +22,7 @@ from nbgrader.api import Gradebook
 from nbgrader.apps import AutogradeApp
 
 from dmls2r_lite.teaching.course import build_course
-from dmls2r_lite.teaching.grading import _can_shut_in
+from dmls2r_lite.teaching.grading import CellTimeoutError, _can_shut_in, _Session
 
 FOLDER = Path(__file__).parents[2] / "notebooks" / "exercises"
 NAMES = list(MISTAKES)
@@ -246,6 +246,15 @@ def test_without_bubblewrap_the_course_is_put_back(course, capsys, monkeypatch):
     assert scores == {"ada": full_points(), "zoe": full_points()}
 
 
+def test_nothing_is_unpacked_after_a_cells_time():
+    session = _Session()
+    first, second = (session.serialize(session.msg("status"))[1:] for _ in range(2))
+    assert session.deserialize(first)["msg_type"] == "status"
+    session.deadline = 0
+    with pytest.raises(CellTimeoutError):
+        session.deserialize(second)
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", NAMES)
 def test_solved_empty_and_wrong_submissions(course, name):
@@ -282,6 +291,7 @@ def test_submissions_that_misbehave(course, capsys):
     costs_nothing = {"copied": copied, "warns": answering(warns)}
     costs_itself_and_more = {
         "exits": answering(HEAD + "    import os\n\n    os._exit(0)"),
+        "heavy": answering(HEAVY),
         "hidden_builtins": answering(f"sum = 0\nlist = [1]\n{answer}"),
         "silent": answering("import sys\n\nsys.stdout = None"),
         "stubborn": answering(f"import signal\nimport time\n\n\n{HEAD}{stubborn}"),
@@ -296,5 +306,5 @@ def test_submissions_that_misbehave(course, capsys):
         assert scores[student]["test-recover-targets"] == 1, student
         assert sum(scores[student].values()) < sum(points.values()), student
     log = capsys.readouterr().err
-    for student in ("exits", "stubborn"):
+    for student in ("exits", "heavy", "stubborn"):
         assert f"{student}, {FIRST}: its kernel has ended or does not respond" in log
