@@ -93,12 +93,8 @@ class TestWeights:
         ],
     )
     def test_far_estimates_by_hand(self, estimates, weights, expected):
-        average = AveragedRegressor({str(i): DummyRegressor() for i in estimates})
-        average.fit(np.zeros((5, 1)), np.arange(5.0))
-        average.models_ = {
-            place: DummyRegressor(strategy="constant", constant=float(value)).fit([[0]], [0])
-            for place, value in enumerate(estimates)
-        }
+        models = [DummyRegressor(strategy="constant", constant=float(estimate)) for estimate in estimates]
+        average = AveragedRegressor(dict(enumerate(models))).fit(np.zeros((5, 1)), np.arange(5.0))
         average.weights_ = pd.Series(weights)
         assert_allclose(average.predict([[0.0]]), expected)
         assert_allclose(naive_mean(estimates, weights), expected)
