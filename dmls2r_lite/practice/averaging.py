@@ -20,6 +20,7 @@ from ..rivals.twins import ExtraTrees, PairwiseDifferenceRegressor
 from .folds import Folds, deal_folds, fit_without, predict_fold
 
 MAX_LABELS_IN_PAIRS = 100
+REACH = 5.0  # times the median distance of the models from their weighted median
 
 
 def default_models(n_labeled: int) -> dict[str, RegressorMixin]:
@@ -50,7 +51,9 @@ class AveragedRegressor(SemiSupervisedRegressor):
 
     With few labels no model is the best on every table, and picking one by cross-validation picks its luck
     too. A model's weight is proportional to exp(-sharpness N (e / min e - 1)): e is its mean absolute error
-    on held-out labels and N their number, so that more labels tell models apart more surely.
+    on held-out labels and N their number, so that more labels tell models apart more surely. An estimate
+    more than five times as far from the weighted median of all as half of them are is moved to that limit,
+    so that no model decides alone where it errs most.
 
     Parameters
     ----------
@@ -126,13 +129,16 @@ class AveragedRegressor(SemiSupervisedRegressor):
         _fit_sharing({len(folds): self}, X, y, [*folds, np.zeros(0, dtype=int)], seed)
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
-        return self._each(X) @ self.weights_.to_numpy()
+        each, weights = self._each(X), self.weights_.to_numpy()
+        middle = np.quantile(each, 0.5, axis=1, weights=weights, method="inverted_cdf", keepdims=True)
+        reach = REACH * np.median(np.abs(each - middle), axis=1, keepdims=True)
+        return each.clip(middle - reach, middle + reach) @ weights
 
     def _each(self, X: np.ndarray) -> np.ndarray:
         return np.column_stack([model.predict(X) for model in self.models_.values()])
 
     def predict_each(self, X: ArrayLike) -> np.ndarray:
-        """Estimates of each model.
+        """Estimates of each model, as it says them.
 
         Parameters
         ----------

@@ -183,7 +183,15 @@ def posterior_sd(
     wanted = np.arange(len(table)) if at is None else _check_positions("at", at, len(table))
     is_free = ~np.isin(np.arange(len(table)), rows)
     space = Space(table, _draw(is_free, max_pool, check_random_state(random_state)))
-    return space.posterior_sd(_take(table, rows), _take(table, wanted))
+    variances = np.ones(len(wanted))
+    if len(rows):
+        Z = space.place(_take(table, rows))
+        factor = cho_factor(space.covariance(Z, Z) + NOISE * np.eye(len(Z)))
+        for start in range(0, len(wanted), CHUNK):
+            part = slice(start, start + CHUNK)
+            K = space.covariance(Z, space.place(_take(table, wanted[part])))
+            variances[part] -= np.einsum("lj,lj->j", K, cho_solve(factor, K))
+    return np.sqrt(variances + NOISE)
 
 
 class Space:
@@ -214,17 +222,6 @@ class Space:
 
     def covariance(self, Z: np.ndarray, other: np.ndarray) -> np.ndarray:
         return np.exp(cdist(Z, other, "sqeuclidean") / (-2 * self.width))
-
-    def posterior_sd(self, labeled: np.ndarray | pd.DataFrame, at: np.ndarray | pd.DataFrame) -> np.ndarray:
-        variances = np.ones(len(at))
-        if len(labeled):
-            Z = self.place(labeled)
-            factor = cho_factor(self.covariance(Z, Z) + NOISE * np.eye(len(Z)))
-            for start in range(0, len(at), CHUNK):
-                part = slice(start, start + CHUNK)
-                K = self.covariance(Z, self.place(at[part]))
-                variances[part] -= np.einsum("lj,lj->j", K, cho_solve(factor, K))
-        return np.sqrt(variances + NOISE)
 
     def _numbers(self, rows: np.ndarray | pd.DataFrame) -> np.ndarray:
         if self.preprocessor is not None:

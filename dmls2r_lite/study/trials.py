@@ -104,14 +104,14 @@ def run_seeds(
     prepare : callable, optional
         Of a split and its seed: `Sets` other than `as_split`.
     also : callable, optional
-        Of a fitted model and these four, what else to measure.
+        Of a fitted model and the rows that it is measured on, what else to measure.
     """
     sets = [prepare(split_dataset(dataset, n_labeled, n_unlabeled, seed), seed) for seed in seeds]
     start = time.perf_counter()
     models = fit_with_seeds(method, [(X, y) for X, y, *_ in sets], seeds)
     fit_seconds = (time.perf_counter() - start) / len(seeds)
     rows = []
-    for seed, (X, y, X_test, y_test), model in zip(seeds, sets, models, strict=True):
+    for seed, (_, _, X_test, y_test), model in zip(seeds, sets, models, strict=True):
         X_test, y_test = X_test[:max_test_rows], y_test[:max_test_rows]
         start = time.perf_counter()
         predicted = model.predict(X_test)
@@ -127,7 +127,7 @@ def run_seeds(
                 "predict_seconds": time.perf_counter() - start,
                 "n_unlabeled": n_unlabeled,
                 "n_test": len(y_test),
-                **also(model, X, y, X_test, y_test),
+                **also(model, X_test, y_test),
             }
         )
     return rows

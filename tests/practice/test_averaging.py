@@ -41,7 +41,16 @@ def naive_average(X, y, folds, sharpness, hidden=()):
     n, lowest = sum(map(len, folds)), min(errors.values())
     raw = {name: np.exp(-sharpness * n * (errors[name] / lowest - 1)) for name in MODELS}
     weights = {name: raw[name] / sum(raw.values()) for name in MODELS}
-    return errors, weights, sum(weights[name] * estimates[name] for name in MODELS)
+    moved = [naive_mean(each, weights.values()) for each in zip(*estimates.values(), strict=True)]
+    return errors, weights, moved
+
+
+def naive_mean(estimates, weights):
+    """Of one row: none farther from the weighted median than five times the median distance from it."""
+    pairs, half = sorted(zip(estimates, weights, strict=True)), sum(weights) / 2
+    middle = min(e for e, _ in pairs if sum(weight for other, weight in pairs if other <= e) >= half)
+    reach = 5 * np.median([abs(estimate - middle) for estimate in estimates])
+    return sum(weight * min(max(estimate, middle - reach), middle + reach) for estimate, weight in pairs)
 
 
 def assert_is(average, expected):
@@ -72,6 +81,23 @@ class TestWeights:
         assert_allclose(average.weights_, [w / (1 + w), 1 / (1 + w)], rtol=1e-12)
         assert_allclose(average.predict([[0.0]]), 2 * w / (1 + w) + 0, rtol=1e-12)
         assert_array_equal(average.predict_each([[0.0], [1.0]]), [[2, 0], [2, 0]])
+
+    @pytest.mark.parametrize(
+        ("estimates", "weights", "expected"),
+        [
+            ([1, 2, 3, 4, 1000], [0.1, 0.15, 0.15, 0.15, 0.45], 1.45 + 0.45 * 14),  # 4 + 5 * 2
+            ([1, 2, 3, 4, 1000], [0.1, 0.1, 0.1, 0.1, 0.6], 601),  # it is the median, and all are far
+            ([7, 7, 107], [0.05, 0.05, 0.9], 97),  # two that agree have no say alone
+            ([0, 100], [0.5, 0.5], 50),
+            ([5], [1], 5),
+        ],
+    )
+    def test_far_estimates_by_hand(self, estimates, weights, expected):
+        models = [DummyRegressor(strategy="constant", constant=float(estimate)) for estimate in estimates]
+        average = AveragedRegressor(dict(enumerate(models))).fit(np.zeros((5, 1)), np.arange(5.0))
+        average.weights_ = pd.Series(weights)
+        assert_allclose(average.predict([[0.0]]), expected)
+        assert_allclose(naive_mean(estimates, weights), expected)
 
     @pytest.mark.parametrize("sharpness", [0, 0.2, 1e30])
     def test_models_without_error(self, sharpness):

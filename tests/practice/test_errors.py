@@ -1,4 +1,4 @@
-"""Expected errors: against loops and explicit inverses, the permutation test against all permutations."""
+"""Expected errors: against loops, the permutation test against all permutations."""
 
 import itertools
 import re
@@ -10,35 +10,25 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import Ridge, RidgeCV
 from sklearn.pipeline import make_pipeline
 from small_tables import Lost, SemiSupervisedSpy, Spy, labeled_rows, mixed_table, naive_kernel, noted, table
 
 from dmls2r_lite.data.preparing import make_preprocessor
 from dmls2r_lite.foundation.parameters import ParameterError
-from dmls2r_lite.practice.errors import correct_for_choice, cross_val_error, decisive_targets
+from dmls2r_lite.practice.choosing import choose_rows
+from dmls2r_lite.practice.errors import cross_val_error, decisive_targets, nearest_shares
 from dmls2r_lite.practice.intervals import ConformalRegressor
 
 
-def naive_correction(errors, fold, X_labeled, X_pool):
-    n, m = len(errors), len(X_pool)
-    rows = np.vstack([X_labeled, X_pool])
-    alike = naive_kernel(rows, X_pool)
-    share = np.zeros(n)
-    for j in range(m):
-        share[max(range(n), key=lambda i: alike[i, n + j])] += 1 / m
-    K = naive_kernel(rows)
-
-    def sd(row, known):
-        k = K[row, known]
-        return np.sqrt(1 - k @ np.linalg.inv(K[np.ix_(known, known)] + 0.1 * np.eye(len(known))) @ k + 0.1)
-
-    of_labels = [sd(i, [j for j in range(n) if fold[j] != fold[i]]) for i in range(n)]
-    of_pool = [sd(n + j, list(range(n))) for j in range(m)]
-    factor = np.mean(of_pool) / sum(share[i] * of_labels[i] for i in range(n))
-    mean = sum(share[i] * errors[i] for i in range(n))
-    variance = sum(share[i] ** 2 * (errors[i] - mean) ** 2 for i in range(n))
-    return mean * factor, np.sqrt(variance) * factor
+def naive_correction(errors, X_labeled, X_pool):
+    """Each row of the pool errs as the label nearest to it; columns are scaled by the pool."""
+    mean, sd = X_pool.mean(axis=0), X_pool.std(axis=0)
+    places, pool = (((np.asarray(rows) - mean) / sd).clip(-5, 5) for rows in (X_labeled, X_pool))
+    nearest = [min(range(len(errors)), key=lambda i: sum((places[i] - row) ** 2)) for row in pool]
+    share = [nearest.count(i) / len(pool) for i in range(len(errors))]
+    spread = np.std(errors, ddof=1) * np.sqrt(sum(part**2 for part in share))
+    return sum(errors[i] for i in nearest) / len(pool), spread
 
 
 class TestErrors:
@@ -109,23 +99,33 @@ class TestErrors:
 
 class TestCorrectionForChoice:
     def test_by_hand(self):
-        """Two places, so the covariance across is a = exp(-1/2); two of three pool rows are at the first."""
-        a = np.exp(-0.5)
-        frames = (pd.DataFrame({"x": values}) for values in ([0.0, 2.0], [0.0, 0.0, 2.0]))
-        mean, spread = correct_for_choice(np.array([3.0, 6.0]), np.array([0, 1]), *frames)
-        of_label = np.sqrt(1 - a**2 / 1.1 + 0.1)
-        of_pool = np.sqrt(1 - (1.1 - 0.9 * a**2) / (1.21 - a**2) + 0.1)  # the inverse of two by two
-        assert_allclose(mean, 4 * of_pool / of_label, rtol=1e-12)
-        assert_allclose(spread, np.sqrt(8) / 3 * of_pool / of_label, rtol=1e-12)
+        """Two of three rows are nearer to the label at -1; numbers are names, and a column is left out."""
+        rows = ([-1.0, 3.0, 90.0], [0.0, 0.0, 2.0])
+        labeled, pool = (pd.DataFrame({0: values, 1: 7.0}) for values in rows)
+        assert_allclose(nearest_shares(labeled, pool), [2 / 3, 1 / 3, 0], rtol=1e-12)
 
-    @pytest.mark.parametrize("seed", range(2))
-    def test_equals_explicit_inverses(self, seed):
-        rng = np.random.default_rng(seed)
-        n, m = rng.integers(3, 12), rng.integers(2, 20)
-        X_labeled, X_pool = rng.normal(size=(n, 2)), rng.normal(size=(m, 2)) * [1, 30] + 0.3
-        errors, fold = rng.exponential(size=n), rng.permutation(np.arange(n) % 3)
-        found = correct_for_choice(errors, fold, *(pd.DataFrame(rows) for rows in (X_labeled, X_pool)))
-        assert_allclose(found, naive_correction(errors, fold, X_labeled, X_pool), rtol=1e-10)
+    def test_of_a_large_pool_evenly_spaced_rows_count(self, monkeypatch):
+        monkeypatch.setattr("dmls2r_lite.practice.errors.MAX_POOL", 3)
+        labeled, pool = (pd.DataFrame({"x": values}) for values in ([0.0, 7.0], np.arange(8.0)))
+        assert_allclose(nearest_shares(labeled, pool), [2 / 3, 1 / 3])  # rows 0, 3 and 6
+
+    def test_noise_is_no_gain(self):
+        """Of a target that no column tells anything of: right in the mean, and no less than the median's."""
+        found = []
+        for seed in range(10):
+            random = np.random.default_rng(seed)
+            X = pd.DataFrame(random.normal(size=(250, 6)), columns=list("abcdef"))
+            X["site"] = "s" + pd.Series(random.integers(0, 12, 250)).astype(str)
+            y = pd.Series(random.normal(size=250))
+            is_labeled = np.isin(np.arange(250), choose_rows(X, 30))
+            X = make_preprocessor(X).fit(X).transform(X)
+            for model in (RidgeCV(np.logspace(-2, 4, 20)), DummyRegressor(strategy="median")):
+                told = cross_val_error(model, X, y.where(is_labeled), chosen=True, random_state=0)
+                predicted = model.fit(X[is_labeled], y[is_labeled]).predict(X)
+                found.append([told.mean, (predicted - y)[~is_labeled].abs().mean()])
+        of_ridge, of_median = np.reshape(found, (10, 2, 2)).mean(axis=0)
+        assert 0.9 < of_ridge[0] / of_ridge[1] < 1.15
+        assert of_ridge[0] > 0.95 * of_median[0]
 
     def test_of_cross_validated_errors(self):
         X, y = table(1)
@@ -135,9 +135,7 @@ class TestCorrectionForChoice:
         )
         known = labeled_rows(y)
         of_row = found.held_out.groupby("row")["error"].mean()
-        fold = found.held_out.query("repeat == 0").set_index("row")["fold"]
-        errors, folds = of_row[known].to_numpy(), fold[known].to_numpy()
-        expected = naive_correction(errors, folds, X[known], X[np.isnan(y)])
+        expected = naive_correction(of_row[known].to_numpy(), X[known], X[np.isnan(y)])
         assert_allclose((found.mean, found.spread), expected, rtol=1e-10)
         assert plain.held_out.equals(found.held_out)
         assert plain.mean != found.mean
@@ -263,15 +261,6 @@ def test_refused_training_sets(X, y, message):
     for call in (partial(cross_val_error, Ridge()), ConformalRegressor(Ridge()).fit):
         with pytest.raises(ParameterError, match="^" + re.escape(message)):
             call(X, y)
-
-
-def test_columns_may_have_numbers_as_names_and_one_be_left_out():
-    rng = np.random.default_rng(0)
-    X = np.column_stack([rng.normal(size=(30, 2)), np.zeros(30)])
-    named = [pd.DataFrame(X, columns=names) for names in (range(3), ["a", "b", "c"])]
-    errors, fold = rng.random(10), np.arange(10) % 5
-    by_number, by_text = (correct_for_choice(errors, fold, part[:10], part[10:]) for part in named)
-    assert by_number == by_text
 
 
 class TestDecisiveTargets:

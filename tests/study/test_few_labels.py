@@ -11,7 +11,6 @@ from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.foundation.parameters import ParameterError
 from dmls2r_lite.practice.choosing import choose_rows
-from dmls2r_lite.practice.errors import correct_for_choice
 from dmls2r_lite.practice.intervals import ConformalRegressor
 from dmls2r_lite.rivals.plain import plain_models
 from dmls2r_lite.study import few_labels
@@ -125,12 +124,10 @@ def test_intervals_by_hand(choice):
     y = pd.concat([split.y_labeled, split.y_unlabeled]).where(is_chosen)
     model = ConformalRegressor(ExtraTreesRegressor(10), random_state=SEED).fit(split.X_train, y)
     estimates, y_test, errors = model.predict(split.X_test), split.y_test.to_numpy(), sorted(model.errors_)
-    X_chosen, others = split.X_train[is_chosen], split.X_train[~is_chosen]
     expected = {
         "mae": np.abs(estimates - y_test).mean(),
         "n_test": 190,
         "expected": sum(errors) / N,
-        "expected_corrected": correct_for_choice(model.errors_, model.fold_, X_chosen, others)[0],
     }
     for percent, rank in ((80, 9), (90, 10)):  # of ten errors: ceil(0.8 * 11) and ceil(0.9 * 11)
         low, high = model.predict_interval(split.X_test, percent / 100).T

@@ -27,7 +27,7 @@ from dmls2r_lite.losses import RankedListLoss, pairwise_similarity_loss, ranked_
 from dmls2r_lite.miner import mine_positives_negatives
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
 from dmls2r_lite.practice import choosing
-from dmls2r_lite.practice.errors import correct_for_choice
+from dmls2r_lite.practice.errors import nearest_shares
 from dmls2r_lite.practice.folds import fit_with_seed, predict_held_out
 from dmls2r_lite.practice.intervals import ConformalRegressor
 from dmls2r_lite.rivals import newer
@@ -343,21 +343,13 @@ def test_worth_of_labels_and_corrected_error(rng: np.random.Generator) -> None:
     worth = by_hand.worth_in_random_labels(sizes, errors, 7 * (gain * sizes) ** -power)
     np.testing.assert_allclose(worth, gain * sizes)
 
-    e, sd, n = rng.uniform(size=(3, 12))
-    rest = rng.uniform(size=40)
-    np.testing.assert_allclose(by_hand.corrected_error(e, sd, n, rest), (n @ e) / (n @ sd) * rest.mean())
-    np.testing.assert_allclose(by_hand.corrected_error(e, np.ones(12), np.ones(12), np.ones(9)), e.mean())
-
-    X, fold = rng.normal(size=(52, 3)), np.arange(12) % 4
+    X, e = rng.normal(size=(52, 3)), rng.uniform(size=12)
     Z = by_hand.standardise(X, by=X[12:])
-    n = np.bincount(((Z[12:, None] - Z[:12]) ** 2).sum(axis=2).argmin(axis=1), minlength=12)
-    unsure = np.empty(12)
-    for number in range(4):
-        left_out = fold == number
-        unsure[left_out] = choosing.posterior_sd(X, np.flatnonzero(~left_out), np.flatnonzero(left_out))
-    corrected = by_hand.corrected_error(e, unsure, n, choosing.posterior_sd(X, range(12), range(12, 52)))
-    of_package = correct_for_choice(e, fold, pd.DataFrame(X[:12]), pd.DataFrame(X[12:]))[0]
-    np.testing.assert_allclose(corrected, of_package)
+    corrected = by_hand.corrected_error(e, Z[:12], Z[12:])
+    np.testing.assert_allclose(corrected, nearest_shares(pd.DataFrame(X[:12]), pd.DataFrame(X[12:])) @ e)
+    np.testing.assert_allclose(
+        by_hand.corrected_error(e[:2], Z[:2], Z[[1, 0, 0, 0]]), 0.75 * e[0] + 0.25 * e[1]
+    )
 
     spread = rng.normal(size=(2000, 4)) @ np.diag([1, 1, 1, 0])
     np.testing.assert_allclose(by_hand.count_directions(spread), 3, rtol=0.05)
