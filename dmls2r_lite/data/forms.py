@@ -51,7 +51,8 @@ _CURRENCY = (
 )
 _DECORATED = re.compile(  # a number with a sign, brackets, a currency or a unit around it
     rf"([^\w\s]{{0,3}}|{_CURRENCY}|ca|approx|about|etwa)\.?\s?[^\w\s]?{_QUANTITY}(e[+-]?\d+)?\s?"
-    r"[°%€$£µ‰]?(?P<unit>([^\W\d]+[²³23]?([ ./*^·-]{1,3}[^\W\d]+[²³23]?){0,3})?)[^\w\s]{0,2}"
+    r"[°%€$£µ‰]?(?!(?:st|nd|rd|th)\b)(?P<unit>([^\W\d]+[²³23]?([ ./*^·-]{1,3}[^\W\d]+[²³23]?){0,3})?)"
+    r"[^\w\s]{0,2}"
 )
 _PART = re.compile(r"\d+(?:[.,]\d+)*")  # of a text: a number, perhaps
 _PADDED = re.compile(r"(?<![\d.,:°'h])0\d")

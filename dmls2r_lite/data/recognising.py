@@ -213,7 +213,9 @@ class Column:
             above = "; if the first rows belong to the names, or hold units, delete these lines"
             self.refuse(f"seems to hold {kind}s, but has {first}{'' if is_below else above}")
         unread = [text for text in self.texts if text not in not_known]
-        if forms.seem_unread(unread):
+        if not unread:
+            self.rule = "texts, though all may stand for a missing value (assumed: names)"
+        elif forms.seem_unread(unread):
             self.rule = (
                 f"looks like numbers or dates in a form that is not read, such as {shorten(unread[0])}; "
                 f"write plain ones, or say column_types={f'{self.name}=text'!r} (assumed: texts)"

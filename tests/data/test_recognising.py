@@ -160,7 +160,7 @@ class TestWords:
 
     @pytest.mark.parametrize(
         "values",
-        ["12a,12b,14,x y", "18-24,25-34,65+", "A1,B2,C3", "yes,no,unknown", "1st floor,2nd floor,attic"],
+        ["12a,12b,14,x y", "18-24,25-34,65+", "A1,B2,C3", "yes,no,unknown", "2nd floor,2nd floor,attic"],
     )
     def test_texts(self, read_column, values):
         assert read_column(*values.split(","))[:2] == (values.split(","), "text")
@@ -218,6 +218,8 @@ class TestWords:
     def test_guesses_are_told(self, read_column):
         rule = "texts; 1 of 4 look like numbers (assumed: names)"
         assert read_column("1", "x", "y", "z", "1")[2:] == (rule, True)
+        rule = "texts, though all may stand for a missing value (assumed: names)"
+        assert read_column("unknown", "unknown")[2:] == (rule, True)
         codes, _, rule, guessed = read_column("AT", "NA", "DE", "NA")
         assert codes == ["AT", "NA", "DE", "NA"]
         assert guessed
