@@ -18,7 +18,7 @@ def momentum() -> str:
     return (
         "In the trials that come with the package the null placebo changes the error of step 1 with as many "
         f"epochs of its own by {default:+.1f} % in the default and by {literal:+.1f} % in the literal "
-        "reading (an epoch of step 1 is 3 to 100 gradient steps in both); and by "
+        "reading (an epoch of step 1 is 3 and 12 to 100 gradient steps); and by "
         f"{one_batch:+.1f} % with all pairs in one batch, where it is one."
     )
 

@@ -351,9 +351,6 @@ def test_worth_of_labels_and_corrected_error(rng: np.random.Generator) -> None:
         by_hand.corrected_error(e[:2], Z[:2], Z[[1, 0, 0, 0]]), 0.75 * e[0] + 0.25 * e[1]
     )
 
-    spread = rng.normal(size=(2000, 4)) @ np.diag([1, 1, 1, 0])
-    np.testing.assert_allclose(by_hand.count_directions(spread), 3, rtol=0.05)
-
 
 @pytest.mark.parametrize("model", ["median", "ridge", "3-NN"])
 def test_intervals(seed: int, rng: np.random.Generator, model: str) -> None:
