@@ -52,7 +52,7 @@ ARMS: dict[str, dict] = {
 }
 
 
-def predictions(model: DMLS2RRegressor, X: object, y: object, X_test: object, y_test: object) -> dict:
+def predictions(model: DMLS2RRegressor, X_test: object, y_test: object) -> dict:
     return {"predicted": model.predict(X_test)}
 
 

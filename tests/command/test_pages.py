@@ -167,7 +167,7 @@ class TestPage:
             assert first_fold in part.find_all_next("details")
         assert len(page.find_all("figcaption")) == len(page.find_all("img")) == 4
         before, after = page.main.text.split("Code", 1)
-        for text in ("Is this worth it for my table", "what follows", "a note"):
+        for text in ("Is this worth it for my table", "how to read it", "a note"):
             assert text in before
         assert "Figure:" not in after
 
