@@ -251,19 +251,18 @@ def parse_dates(texts: pd.Series, formats: Sequence[str]) -> pd.Series | None:
         If only some have a time zone.
     """
     has_zone = texts.str.contains(_ZONE)
-    if has_zone.any() and not has_zone.all():
-        raise ValueError(f"must hold dates that all have a time zone, or none of them{_got(texts, has_zone)}")
+    _check_alike(texts, has_zone, "dates that all have a time zone,")
     for date_format in formats:
         with suppress(ValueError):
             return without_zone(pd.to_datetime(texts, format=date_format, utc=bool(has_zone.any())))
     return None
 
 
-def _got(texts: pd.Series, is_one: pd.Series) -> str:
-    """The end of a message on texts of two kinds: one of each that there is."""
-    return ", got " + " and ".join(
-        repr(some.iloc[0]) for some in (texts[is_one], texts[~is_one]) if len(some)
-    )
+def _check_alike(texts: pd.Series, is_one: pd.Series, all_have: str) -> None:
+    """Raise ValueError unless all texts are of a kind, or none; names one of each."""
+    if is_one.any() and not is_one.all():
+        got = " and ".join(repr(some.iloc[0]) for some in (texts[is_one], texts[~is_one]))
+        raise ValueError(f"must hold {all_have} or none of them, got {got}")
 
 
 def read_dates(texts: pd.Series, said: str = "") -> dict[str, pd.Series]:
@@ -306,16 +305,14 @@ def read_times(texts: pd.Series) -> tuple[pd.Series, str]:
         If some have seconds or AM and PM, and others do not; does not name the column.
     """
     with_seconds, halves = texts.str.count(":") == 2, texts.str.contains("m", case=False)
+    all_have = "times that all have AM or PM, from 1 to 12,"
+    _check_alike(texts, halves, all_have)
     if halves.any():
-        tidy = texts.str.upper().str.replace(" ", "")
-        times = parse_dates(tidy, ["%I:%M%p", "%I:%M:%S%p"])
-        if times is None or not halves.all():
-            raise ValueError(
-                f"must hold times that all have AM or PM, from 1 to 12, or none of them{_got(texts, halves)}"
-            )
+        times = parse_dates(texts.str.upper().str.replace(" ", ""), ["%I:%M%p", "%I:%M:%S%p"])
+        if times is None:
+            raise ValueError(f"must hold {all_have} got {texts.iloc[0]!r}")
         return times - times.dt.normalize(), "times of day, AM and PM"
-    if with_seconds.any() and not with_seconds.all():
-        raise ValueError(f"must hold times that all have seconds, or none of them{_got(texts, with_seconds)}")
+    _check_alike(texts, with_seconds, "times that all have seconds,")
     times = pd.to_timedelta(texts if with_seconds.any() else texts + ":00")
     if with_seconds.any():
         return times, "times, hours:minutes:seconds"

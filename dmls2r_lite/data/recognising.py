@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -72,7 +72,7 @@ class Column:
         Raises
         ------
         ValueError
-            If its texts are not of one kind, or not of that which is said.
+            If its texts are not of one kind, or not of that which is said; does not name the column.
         """
         if isinstance(cells.dtype, pd.CategoricalDtype):
             cells = cells.astype(cells.cat.categories.dtype)
@@ -117,10 +117,6 @@ class Column:
         known = pd.api.extensions.take(np.asarray(values), places, allow_fill=True)
         self.values = pd.Series(known, self.values.index)
 
-    def refuse(self, what: str) -> NoReturn:
-        """Raise ValueError about this column."""
-        raise ValueError(f"column {self.name!r} {what}")
-
     def _row_of(self, text: str) -> str:
         """The first row with a text, from 1."""
         return f"(row {int((self.values == text).to_numpy().argmax()) + 1})"
@@ -131,7 +127,7 @@ class Column:
         has_form = said in _FORMS and self.said not in ORDERS
         wrong = [text for text in self.texts if has_form and not _FORMS[said](text)]
         if wrong and not (said == "date" and all(map(COMPACT.fullmatch, self.texts))):
-            self.refuse(f"must hold {said}s, got {wrong[0]!r} {self._row_of(wrong[0])}")
+            raise ValueError(f"must hold {said}s, got {wrong[0]!r} {self._row_of(wrong[0])}")
 
         def is_all(kind: str) -> bool:
             return said == kind or (not said and all(map(_FORMS[kind], self.texts)))
@@ -150,14 +146,11 @@ class Column:
             self.rule = f"texts: {self.texts[0]} is a season of two years (assumed: no month)"
         elif is_all("time") or is_all("date"):
             self.kind, texts = "time" if is_all("time") else "date", pd.Series(self.texts, self.texts)
-            try:
-                if self.kind == "date":
-                    self.readings = forms.read_dates(texts, self.said)
-                else:
-                    times, self.rule = forms.read_times(texts)
-                    self.spread(times)
-            except ValueError as error:
-                self.refuse(str(error))
+            if self.kind == "date":
+                self.readings = forms.read_dates(texts, self.said)
+            else:
+                times, self.rule = forms.read_times(texts)
+                self.spread(times)
         elif said or (is_number(self.texts[0]) and all(map(fitting, self.shapes))):
             self._find_numbers()
         else:
@@ -211,7 +204,7 @@ class Column:
             first = f"{', '.join(repr(shorten(text)) for text in others[:3])} {self._row_of(others[0])}"
             is_below = self.values[2:].isin(others).any()
             above = "; if the first rows belong to the names, or hold units, delete these lines"
-            self.refuse(f"seems to hold {kind}s, but has {first}{'' if is_below else above}")
+            raise ValueError(f"seems to hold {kind}s, but has {first}{'' if is_below else above}")
         unread = [text for text in self.texts if text not in not_known]
         if not unread:
             self.rule = "texts, though all may stand for a missing value (assumed: names)"
@@ -256,7 +249,7 @@ def recognise(
         try:
             columns.append(Column.of(cells[name], kinds.get(name, ""), missing[name]))
         except ValueError as error:
-            refused[name] = str(error)
+            refused[name] = f"column {name!r} {error}"
     _refuse(refused, [name for name in refused if name not in kinds], target)
     numbers = [column for column in columns if column.kind == "number" and column.texts]
     settled = {column.name: column.is_settled for column in numbers if column.said}
@@ -302,7 +295,7 @@ def _as_texts(series: pd.Series) -> pd.Series:
     """A column of a file with types as texts: whole numbers without a point."""
     known = series.dropna()
     if known.map(lambda value: isinstance(value, (list, dict, np.ndarray, bytes))).any():
-        raise ValueError(f"column {series.name!r} must hold one value per cell, got {known.iloc[0]!r}")
+        raise ValueError(f"must hold one value per cell, got {known.iloc[0]!r}")
     whole = types.is_float_dtype(series) and (known % 1 == 0).all()
     return (known.astype("int64") if whole else known).astype(str).astype(object).reindex(series.index)
 
