@@ -146,12 +146,12 @@ def load_dataset(
         If a file is missing, may not be read or cannot be downloaded.
     """
     demand(isinstance(name, str | Path), f"name must be a dataset's or the path of a file, got {shown(name)}")
-    check_rules({"missing": missing, "missing_values": missing_values})
-    check_rules({"target": "" if target is None else target})
+    target = "" if target is None else target
+    check_rules({"missing": missing, "missing_values": missing_values, "target": target})
     if str(name) not in DATASETS:
         if is_path(name):
             path = Path(name)
-            parts = read_table(path, drop_columns, target or "", column_types, missing_values)
+            parts = read_table(path, drop_columns, target, column_types, missing_values)
             return _of_file(path, *parts, missing_values)
         raise ValueError(
             f"dataset must be one of {', '.join(DATASETS)} or the path of a file, got {shorten(name)!r}"
@@ -169,8 +169,7 @@ def load_dataset(
     unit = known.unit if target == known.target else known.units.get(target, _own_unit(target))
     y = table.pop(target)
     table = table.drop(columns=expand_columns(name, drop_columns, list(map(str, table))))
-    if table.empty:
-        raise ValueError("drop_columns must leave at least one column, got all of them")
+    demand(not table.empty, "drop_columns must leave at least one column, got all of them")
     described = describe_columns(table)
     return Dataset(name, table, y, unit, known.source, note, known.n_unlabeled, described)
 

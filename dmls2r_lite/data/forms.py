@@ -197,11 +197,8 @@ def decorated(texts: Iterable[str]) -> set[str]:
     12a and 12b do not, nor do 221 Baker Street and 10 Downing Street: units are few.
     """
     units = {text: match["unit"][:3] for text in texts if (match := _DECORATED.fullmatch(text))}
-    for may_be_name, n_units in ((r"[0-9][^\W\d]", 1), (r"[^\W\d]{5}", max(1, len(units) // 3))):
-        unsure = {text for text, unit in units.items() if unit and re.search(may_be_name, text)}
-        if len({units[text] for text in unsure}) > n_units:
-            units = {text: unit for text, unit in units.items() if text not in unsure}
-    return set(units)
+    unsure = {text for text, unit in units.items() if unit and re.search(r"[0-9][^\W\d]|[^\W\d]{5}", text)}
+    return set(units) - unsure if len({units[text] for text in unsure}) > 1 else set(units)
 
 
 def seem_unread(texts: Sequence[str]) -> bool:
@@ -213,18 +210,14 @@ def seem_unread(texts: Sequence[str]) -> bool:
     between them differs.
     """
     texts = texts[:1000]  # which tell enough
-    parts = [_PART.findall(text) for text in texts]
+    numbers = [part for text in texts for part in _PART.findall(text)]
     between = {_PART.sub("0", re.sub(_ANY_MONTH, "month", text.lower())) for text in texts}
-    if not texts or not all(parts) or len(between) > max(1, len(texts) / 2):
+    if not all(map(_PART.search, texts)) or len(between) > max(1, len(texts) / 2):
         return False
-    are_dates = all(map(_LIKE_DATE.fullmatch, texts))
-    numbers = [part for found in parts for part in found]
-    if (
-        are_dates
-        or any(map(_PADDED.search, texts))
-        or not all(re.fullmatch(_QUANTITY, number) for number in numbers)
-    ):
-        return are_dates
+    if all(map(_LIKE_DATE.fullmatch, texts)):
+        return True
+    if any(map(_PADDED.search, texts)) or not all(re.fullmatch(_QUANTITY, number) for number in numbers):
+        return False
     n_digits = {len(number) for number in numbers}
     differ = len(n_digits) > 1 or (len(numbers) > len(texts) and max(n_digits) < 4)
     begin = all(re.match(r"\W*[0-9]", text) for text in texts) and max(map(len, between)) > 2  # not as in 12a

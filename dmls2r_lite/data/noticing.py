@@ -150,12 +150,13 @@ def find_codes(column: pd.Series) -> dict[str, int]:
     found, times = np.unique(column.dropna().to_numpy(), return_counts=True)  # value_counts is slower
     values, n = found.astype("datetime64[s]" if is_date else float).astype(float), len(found)
     n_times = np.zeros(n) if is_date else times
-    ends = [*range(n)[:4], *range(n)[4:][-4:]]
+    ends = [*range(n)[:8], *range(n)[8:][-8:]]
     written = {place: str(found[place])[:10] if is_date else f"{found[place]:.12g}" for place in ends}
     codes = {place for place, text in written.items() if _CODE.fullmatch(text)}
     may_be_one = [place for place in ends if n_times[place] > 1 or place in codes]
     lows, highs = (
-        list(itertools.takewhile(may_be_one.__contains__, places)) for places in (range(n), range(n)[::-1])
+        list(itertools.takewhile(may_be_one.__contains__, places[:4]))
+        for places in (range(n), range(n)[::-1])
     )
     sizes = itertools.product(range(len(lows) + 1), range(len(highs) + 1))
     for low, high in sorted(sizes, key=sum, reverse=True):

@@ -160,9 +160,6 @@ class Column:
         """Numbers, or codes that are written like them."""
         padded = [text for shaped, text in self.shapes.items() if re.match("[+-]?09", shaped)]
         exponents = [text for shaped, text in self.shapes.items() if "E" in shaped]
-        if self.said:
-            self.kind, self.rule = "number", "numbers" + ", as column_types says" * (self.said == "number")
-            return
         codes = ""
         if padded and any(map(str.isdecimal, padded)):
             codes = padded[0]
@@ -170,18 +167,17 @@ class Column:
             codes = exponents[0]  # 3E12, of a room or a plate
         elif len(self.shapes) < 10 and forms.look_like_codes(self.texts):
             codes = max(self.texts, key=len)  # 1.10 beside 1.9
-        is_long = any(re.fullmatch("9{16,}", shaped) for shaped in self.shapes)
-        self.kind = "text" if codes or is_long else "number"
-        if codes:
-            self.rule = f"codes, such as {codes}, kept as texts (assumed: no numbers)"
-        elif is_long:
-            self.rule = "identifiers of more than 15 digits, kept as texts"
+        self.kind, self.rule = "number", "numbers"
+        if self.said:
+            self.rule += ", as column_types says" * (self.said == "number")
+        elif codes:
+            self.kind, self.rule = "text", f"codes, such as {codes}, kept as texts (assumed: no numbers)"
+        elif any(re.fullmatch("9{16,}", shaped) for shaped in self.shapes):
+            self.kind, self.rule = "text", "identifiers of more than 15 digits, kept as texts"
         elif padded:
-            self.rule = f"numbers, {padded[0]} among them (assumed: no codes)"
+            self.rule += f", {padded[0]} among them (assumed: no codes)"
         elif len(self.texts) > 1 and all(map(COMPACT.fullmatch, self.texts)):
-            self.rule = f"numbers, such as {self.texts[0]} (assumed: no dates; see column_types)"
-        else:
-            self.rule = "numbers"
+            self.rule += f", such as {self.texts[0]} (assumed: no dates; see column_types)"
 
     def _find_texts(self) -> None:
         """Texts; refused where they seem to be numbers with words, units or marks among them, or dates."""
@@ -260,14 +256,11 @@ def recognise(
     rows = []
     for column in columns:
         name, values, written = column.name, column.values, cells[column.name]
-        if types.is_float_dtype(values) and (is_infinite := np.isinf(values.to_numpy())).any():
-            row = int(is_infinite.argmax())
-            got = f"{str(written.iloc[row]).strip()} in row {row + 1}"
+        if types.is_float_dtype(values) and len(infinite := written[np.isinf(values.to_numpy())]):
+            got = f"{str(infinite.iloc[0]).strip()} in row {infinite.index[0] + 1}"
             refused[name] = f"column {name!r} must be finite, got {got}"
-        head = values[:1000]  # hardly any long column repeats itself that often
-        places, distinct = pd.factorize(head if head.nunique() > 2 else values)
-        first = [int((places == place).argmax()) for place in range(len(distinct[:3]))]
-        shown = [" | ".join(_show(series.array[place]) for place in first) for series in (written, values)]
+        first = np.flatnonzero(values.notna() & ~values.duplicated())[:3]
+        shown = [" | ".join(map(_show, series.array[first])) for series in (written, values)]
         is_guess = "(assumed: " in column.rule and column.said in ("", "date")  # which leaves the order open
         rows.append((name, column.kind, column.rule + column.marks, *shown, is_guess))
     _refuse(refused, list(refused), target)
@@ -351,27 +344,18 @@ def _to_numbers(column: Column, marks: Marks) -> None:
         told.append(f"{marks.thousands!r} between thousands{'' if is_sure else ' (assumed: no codes)'}")
     if forms.may_have_groups(column.shapes) and not marks.thousands and not column.is_settled:
         told.append(f"{marks.decimal!r} before decimals (assumed: as in other columns)")
-    if not column.said and len(set(values)) < len(values) and (same := _written_twice(column.texts, values)):
-        told.append(f"{same[0]} is the same as {same[1]} (assumed: no codes)")
+    ends_in_zero = (text for text in column.texts if re.fullmatch(r".*[.,]\d+0", text))
+    shorter = {text.rstrip("0"): text for text in ends_in_zero}
+    twice = [text for text in column.texts if text in shorter]  # 2.1, and 2.10
+    if twice and not column.said:
+        told.append(f"{shorter[twice[0]]} is the same as {twice[0]} (assumed: no codes)")
     column.rule = ", ".join(told)
     column.spread(values)
-
-
-def _written_twice(texts: Sequence[str], values: np.ndarray) -> tuple[str, str] | None:
-    """Two texts of one number, the longer with two decimals or more, which end in zeros: 2.10 and 2.1."""
-    first: dict[float, str] = {}
-    for text, value in zip(texts, values, strict=True):
-        short, long = sorted((first.setdefault(value, text), text), key=len)
-        if re.fullmatch(r".*[.,]\d+0", long) and re.search(r"[.,]\d", short) and len(short) < len(long):
-            return long, short
-    return None
 
 
 def _show(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.15g}"
-    if isinstance(value, pd.Timestamp):
-        return value.isoformat(sep=" ").removesuffix(" 00:00:00")
     if isinstance(value, pd.Timedelta):
         return show_time(value)
-    return str(value).strip()
+    return str(value).strip().removesuffix(" 00:00:00")  # of a date
