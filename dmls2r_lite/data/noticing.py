@@ -81,8 +81,7 @@ def find_notices(features: pd.DataFrame, target: pd.Series, described: pd.DataFr
       unless this may be chance. What is *known* on one side only, `describe_columns` leaves out.
     """
     is_labeled = target.notna().to_numpy()
-    is_identifier = described["treatment"].str.startswith("left out: text")
-    is_identifier |= described["warning"].str.contains("identifier")
+    is_identifier = (described["treatment"] + described["warning"]).str.contains("left out: text|identifier")
     telling = features.loc[is_labeled, ~is_identifier.to_numpy()]
     found = {
         "bounds": _bounds(features),
@@ -154,10 +153,8 @@ def find_codes(column: pd.Series) -> dict[str, int]:
     written = {place: str(found[place])[:10] if is_date else f"{found[place]:.12g}" for place in ends}
     codes = {place for place, text in written.items() if _CODE.fullmatch(text)}
     may_be_one = [place for place in ends if n_times[place] > 1 or place in codes]
-    lows, highs = (
-        list(itertools.takewhile(may_be_one.__contains__, places[:4]))
-        for places in (range(n), range(n)[::-1])
-    )
+    lows = list(itertools.takewhile(may_be_one.__contains__, range(n)[:4]))
+    highs = list(itertools.takewhile(may_be_one.__contains__, range(n)[::-1][:4]))
     sizes = itertools.product(range(len(lows) + 1), range(len(highs) + 1))
     for low, high in sorted(sizes, key=sum, reverse=True):
         outer, inner = lows[:low] + highs[:high], range(low, n - high)
@@ -317,7 +314,7 @@ def _sides(features: pd.DataFrame, is_labeled: np.ndarray) -> Iterator[str]:
         if 0 < len(few) < min(3 if types.is_numeric_dtype(column) else 2, len(others) - 1):
             labeled = column[is_labeled].dropna()
             n_same = int(labeled.isin(few).sum())
-            counts = [[len(others), 0], [n_same, len(labeled) - n_same]]
+            counts = np.array([[len(others), 0], [n_same, len(labeled) - n_same]])
             if fisher_exact(counts, alternative="greater").pvalue < 0.01:
                 yield (
                     f"{shorten(name)}: {' or '.join(map(shorten, few))} in all {len(others)} unlabeled rows "

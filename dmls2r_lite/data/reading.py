@@ -203,7 +203,7 @@ def _mark_missing(
         stands = (table.select_dtypes("float") - number).abs() <= 1e-12 * abs(number)
         date = pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
         stands = stands.join(table.select_dtypes("datetime") == date)
-        where = cells.astype(str).eq(value) | stands.reindex_like(cells).eq(True)
+        where = (cells.astype(str) == value) | stands.reindex_like(cells).eq(True)
         where = where.filter([name]) if name else where
         marked[name, value] = where.sum()
         table = table.mask(where.reindex_like(table).eq(True))

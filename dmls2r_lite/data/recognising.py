@@ -144,13 +144,12 @@ class Column:
         elif not said and forms.are_seasons(self.texts):
             self.kind = "text"
             self.rule = f"texts: {self.texts[0]} is a season of two years (assumed: no month)"
-        elif is_all("time") or is_all("date"):
-            self.kind, texts = "time" if is_all("time") else "date", pd.Series(self.texts, self.texts)
-            if self.kind == "date":
-                self.readings = forms.read_dates(texts, self.said)
-            else:
-                times, self.rule = forms.read_times(texts)
-                self.spread(times)
+        elif is_all("date"):
+            self.kind, self.readings = "date", forms.read_dates(pd.Series(self.texts), self.said)
+        elif is_all("time"):
+            times, self.rule = forms.read_times(pd.Series(self.texts))
+            self.kind = "time"
+            self.spread(times)
         elif said or (is_number(self.texts[0]) and all(map(fitting, self.shapes))):
             self._find_numbers()
         else:

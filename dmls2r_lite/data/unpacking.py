@@ -21,8 +21,6 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-from ..foundation.parameters import demand
-
 MAX_BYTES, CHUNK = 2**30, 2**20  # of a file, and of what is unpacked from it; of what is read at once
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".data", ".parquet", ".xlsx")
 _OPENERS: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -78,7 +76,8 @@ def unpack(path: Path) -> tuple[str, bytes]:
             content = b"".join(itertools.islice(chunks, MAX_BYTES // CHUNK + 1))
         except _DAMAGE as error:
             raise ValueError(f"is damaged, cut off or not what its name says: {error}") from error
-    demand(len(content) <= MAX_BYTES, "holds more than 1 GiB, which is too much for a table here")
+    if len(content) > MAX_BYTES:
+        raise ValueError("holds more than 1 GiB, which is too much for a table here")
     return name, content
 
 
