@@ -94,7 +94,8 @@ def choose(file: Path, n: int, given: dict[str, str], targets: Path | None, outp
     is_labeled = y.notna().to_numpy()
     others = None
     if targets:
-        _, others = read_alike(targets, datasets.same_types(reading, table), given.get("missing_values", ""))
+        types = datasets.same_types(reading, table)
+        others = read_alike(targets, types, given.get("missing_values", "")).table
     described = preparing.describe_columns(table)
     kept = described[~described["treatment"].str.startswith("left out")]
     if kept.empty:
@@ -145,9 +146,9 @@ def predict(model: Path, file: Path, output: Path | None, clip: bool) -> None:
     if not stored.columns:
         raise ValueError("the model was fitted on an array, so it knows no columns by name: use it in Python")
     kinds = {name: stored.column_types.get(name, kind) for name, kind in stored.columns.items()}
-    reading, table = read_alike(file, kinds, stored.missing_values)
+    reading = read_alike(file, kinds, stored.missing_values)
     cells = reading.cells
-    known = table[list(kinds)].dropna(how="all")
+    known = reading.table[list(kinds)].dropna(how="all")
     if (predicted := stored.predict(known)).ndim != 1:
         raise ValueError(f"the model estimates {predicted.shape[1]} numbers for each row: use it in Python")
     estimates = pd.DataFrame({"prediction": predicted}, index=known.index)
@@ -260,7 +261,7 @@ def read_given(file: Path, given: Mapping[str, str]) -> tuple[Reading, pd.DataFr
     return read_table(file, left_out, **others)
 
 
-def read_alike(path: Path, kinds: Mapping[str, str], missing_values: str) -> tuple[Reading, pd.DataFrame]:
+def read_alike(path: Path, kinds: Mapping[str, str], missing_values: str) -> Reading:
     """Read a table that must have the columns of another one, each as in that one.
 
     Parameters
@@ -273,8 +274,6 @@ def read_alike(path: Path, kinds: Mapping[str, str], missing_values: str) -> tup
     Returns
     -------
     Reading
-    features : pandas.DataFrame
-        Without what stands for a missing value.
     """
     from ..data import noticing, reading
 
@@ -285,8 +284,7 @@ def read_alike(path: Path, kinds: Mapping[str, str], missing_values: str) -> tup
         raise ValueError(f"{path} lacks columns that are needed: {noticing.enumerate_names(missing)}{likely}")
     # A number is no answer to what its mark means: that the file must show.
     types = {name: "number of any mark" if kind == "number" else kind for name, kind in kinds.items()}
-    found = reading.read(path, further, column_types=types, missing_values=missing_values, min_rows=1)
-    return found, reading.mark_missing(found, missing_values)
+    return reading.read(path, further, column_types=types, missing_values=missing_values, min_rows=1)
 
 
 def new_csv(output: Path | None, source: Path, ending: str, beside: str = ".csv") -> Path:

@@ -146,12 +146,12 @@ def load_dataset(
         If a file is missing, may not be read or cannot be downloaded.
     """
     demand(isinstance(name, str | Path), f"name must be a dataset's or the path of a file, got {shown(name)}")
-    check_rules({"missing": missing, "missing_values": missing_values})
-    check_rules({"target": "" if target is None else target})
+    target = "" if target is None else target
+    check_rules({"missing": missing, "missing_values": missing_values, "target": target})
     if str(name) not in DATASETS:
         if is_path(name):
             path = Path(name)
-            parts = read_table(path, drop_columns, target or "", column_types, missing_values)
+            parts = read_table(path, drop_columns, target, column_types, missing_values)
             return _of_file(path, *parts, missing_values)
         raise ValueError(
             f"dataset must be one of {', '.join(DATASETS)} or the path of a file, got {shorten(name)!r}"
@@ -169,8 +169,7 @@ def load_dataset(
     unit = known.unit if target == known.target else known.units.get(target, _own_unit(target))
     y = table.pop(target)
     table = table.drop(columns=expand_columns(name, drop_columns, list(map(str, table))))
-    if table.empty:
-        raise ValueError("drop_columns must leave at least one column, got all of them")
+    demand(not table.empty, "drop_columns must leave at least one column, got all of them")
     described = describe_columns(table)
     return Dataset(name, table, y, unit, known.source, note, known.n_unlabeled, described)
 
@@ -302,18 +301,16 @@ class Split:
 
 def check_split_sizes(dataset: Dataset, n_labeled: int, n_unlabeled: int) -> None:
     """Raise ValueError if a dataset has too few rows for a split with a test set."""
-    n_rows, n_known = len(dataset.target), int(dataset.target.notna().sum())
-    n_labeled, n_unlabeled = int(n_labeled), int(n_unlabeled)  # NumPy's narrow ones overflow
-    rows = f"the number of rows of {dataset.name}"
-    aim = "so that a test set is left (notebook 05 needs none); got"
-    n_empty = n_rows - n_known
-    if not n_empty and n_labeled + n_unlabeled >= n_rows:
-        sizes = f"{n_labeled} + {n_unlabeled}"
-        raise ValueError(f"n_labeled + n_unlabeled must be below {n_rows}, {rows}, {aim} {sizes}")
-    if n_labeled >= n_known:
-        raise ValueError(f"n_labeled must be below {n_known}, {rows} with a target, {aim} {n_labeled}")
-    if n_empty:
-        check_not_above("n_unlabeled", n_unlabeled, n_empty, f"{rows} without a target")
+    n_known, rows = int(dataset.target.notna().sum()), f"the number of rows of {dataset.name}"
+    n = {"n_labeled": int(n_labeled), "n_unlabeled": int(n_unlabeled)}  # NumPy's narrow ones overflow
+    if n_empty := len(dataset.target) - n_known:
+        check_not_above("n_unlabeled", n.pop("n_unlabeled"), n_empty, f"{rows} without a target")
+        rows += " with a target"
+    got = f"(notebook 05 needs none); got {' + '.join(map(str, n.values()))}"
+    demand(
+        sum(n.values()) < n_known,
+        f"{' + '.join(n)} must be below {n_known}, {rows}, so that a test set is left {got}",
+    )
 
 
 def split_dataset(

@@ -197,11 +197,8 @@ def decorated(texts: Iterable[str]) -> set[str]:
     12a and 12b do not, nor do 221 Baker Street and 10 Downing Street: units are few.
     """
     units = {text: match["unit"][:3] for text in texts if (match := _DECORATED.fullmatch(text))}
-    for may_be_name, n_units in ((r"[0-9][^\W\d]", 1), (r"[^\W\d]{5}", max(1, len(units) // 3))):
-        unsure = {text for text, unit in units.items() if unit and re.search(may_be_name, text)}
-        if len({units[text] for text in unsure}) > n_units:
-            units = {text: unit for text, unit in units.items() if text not in unsure}
-    return set(units)
+    unsure = {text for text, unit in units.items() if unit and re.search(r"[0-9][^\W\d]|[^\W\d]{5}", text)}
+    return set(units) - unsure if len({units[text] for text in unsure}) > 1 else set(units)
 
 
 def seem_unread(texts: Sequence[str]) -> bool:
@@ -213,18 +210,14 @@ def seem_unread(texts: Sequence[str]) -> bool:
     between them differs.
     """
     texts = texts[:1000]  # which tell enough
-    parts = [_PART.findall(text) for text in texts]
+    numbers = [part for text in texts for part in _PART.findall(text)]
     between = {_PART.sub("0", re.sub(_ANY_MONTH, "month", text.lower())) for text in texts}
-    if not texts or not all(parts) or len(between) > max(1, len(texts) / 2):
+    if not all(map(_PART.search, texts)) or len(between) > max(1, len(texts) / 2):
         return False
-    are_dates = all(map(_LIKE_DATE.fullmatch, texts))
-    numbers = [part for found in parts for part in found]
-    if (
-        are_dates
-        or any(map(_PADDED.search, texts))
-        or not all(re.fullmatch(_QUANTITY, number) for number in numbers)
-    ):
-        return are_dates
+    if all(map(_LIKE_DATE.fullmatch, texts)):
+        return True
+    if any(map(_PADDED.search, texts)) or not all(re.fullmatch(_QUANTITY, number) for number in numbers):
+        return False
     n_digits = {len(number) for number in numbers}
     differ = len(n_digits) > 1 or (len(numbers) > len(texts) and max(n_digits) < 4)
     begin = all(re.match(r"\W*[0-9]", text) for text in texts) and max(map(len, between)) > 2  # not as in 12a
@@ -251,19 +244,18 @@ def parse_dates(texts: pd.Series, formats: Sequence[str]) -> pd.Series | None:
         If only some have a time zone.
     """
     has_zone = texts.str.contains(_ZONE)
-    if has_zone.any() and not has_zone.all():
-        raise ValueError(f"must hold dates that all have a time zone, or none of them{_got(texts, has_zone)}")
+    _check_alike(texts, has_zone, "dates that all have a time zone,")
     for date_format in formats:
         with suppress(ValueError):
             return without_zone(pd.to_datetime(texts, format=date_format, utc=bool(has_zone.any())))
     return None
 
 
-def _got(texts: pd.Series, is_one: pd.Series) -> str:
-    """The end of a message on texts of two kinds: one of each that there is."""
-    return ", got " + " and ".join(
-        repr(some.iloc[0]) for some in (texts[is_one], texts[~is_one]) if len(some)
-    )
+def _check_alike(texts: pd.Series, is_one: pd.Series, all_have: str) -> None:
+    """Raise ValueError unless all texts are of a kind, or none; names one of each."""
+    if is_one.any() and not is_one.all():
+        got = " and ".join(repr(some.iloc[0]) for some in (texts[is_one], texts[~is_one]))
+        raise ValueError(f"must hold {all_have} or none of them, got {got}")
 
 
 def read_dates(texts: pd.Series, said: str = "") -> dict[str, pd.Series]:
@@ -306,16 +298,14 @@ def read_times(texts: pd.Series) -> tuple[pd.Series, str]:
         If some have seconds or AM and PM, and others do not; does not name the column.
     """
     with_seconds, halves = texts.str.count(":") == 2, texts.str.contains("m", case=False)
+    all_have = "times that all have AM or PM, from 1 to 12,"
+    _check_alike(texts, halves, all_have)
     if halves.any():
-        tidy = texts.str.upper().str.replace(" ", "")
-        times = parse_dates(tidy, ["%I:%M%p", "%I:%M:%S%p"])
-        if times is None or not halves.all():
-            raise ValueError(
-                f"must hold times that all have AM or PM, from 1 to 12, or none of them{_got(texts, halves)}"
-            )
+        times = parse_dates(texts.str.upper().str.replace(" ", ""), ["%I:%M%p", "%I:%M:%S%p"])
+        if times is None:
+            raise ValueError(f"must hold {all_have} got {texts.iloc[0]!r}")
         return times - times.dt.normalize(), "times of day, AM and PM"
-    if with_seconds.any() and not with_seconds.all():
-        raise ValueError(f"must hold times that all have seconds, or none of them{_got(texts, with_seconds)}")
+    _check_alike(texts, with_seconds, "times that all have seconds,")
     times = pd.to_timedelta(texts if with_seconds.any() else texts + ":00")
     if with_seconds.any():
         return times, "times, hours:minutes:seconds"

@@ -81,8 +81,7 @@ def find_notices(features: pd.DataFrame, target: pd.Series, described: pd.DataFr
       unless this may be chance. What is *known* on one side only, `describe_columns` leaves out.
     """
     is_labeled = target.notna().to_numpy()
-    is_identifier = described["treatment"].str.startswith("left out: text")
-    is_identifier |= described["warning"].str.contains("identifier")
+    is_identifier = (described["treatment"] + described["warning"]).str.contains("left out: text|identifier")
     telling = features.loc[is_labeled, ~is_identifier.to_numpy()]
     found = {
         "bounds": _bounds(features),
@@ -148,44 +147,28 @@ def find_codes(column: pd.Series) -> dict[str, int]:
     if not is_date and not types.is_any_real_numeric_dtype(column):
         return {}
     found, times = np.unique(column.dropna().to_numpy(), return_counts=True)  # value_counts is slower
-    counts = pd.Series(times, index=found)
-    values = counts.index.to_numpy().astype("datetime64[s]" if is_date else float).astype(float)
-    n, n_times = len(counts), np.zeros(len(counts)) if is_date else counts.to_numpy()
-
-    def is_code(place: int) -> bool:
-        return _looks_like_code(counts.index[place])
-
-    def start(places: Iterable[int]) -> list[int]:
-        may_be_one = itertools.takewhile(lambda place: n_times[place] > 1 or is_code(place), places)
-        return list(itertools.islice(may_be_one, 4))
-
-    lows, highs = start(range(n)), start(range(n - 1, -1, -1))
-    codes = set(filter(is_code, lows + highs))
+    values, n = found.astype("datetime64[s]" if is_date else float).astype(float), len(found)
+    n_times = np.zeros(n) if is_date else times
+    ends = [*range(n)[:8], *range(n)[8:][-8:]]
+    written = {place: str(found[place])[:10] if is_date else f"{found[place]:.12g}" for place in ends}
+    codes = {place for place, text in written.items() if _CODE.fullmatch(text)}
+    may_be_one = [place for place in ends if n_times[place] > 1 or place in codes]
+    lows = list(itertools.takewhile(may_be_one.__contains__, range(n)[:4]))
+    highs = list(itertools.takewhile(may_be_one.__contains__, range(n)[::-1][:4]))
     sizes = itertools.product(range(len(lows) + 1), range(len(highs) + 1))
     for low, high in sorted(sizes, key=sum, reverse=True):
-        ends, rest = lows[:low] + highs[:high], range(low, n - high)
-        if ends and len(set(ends) - codes) < 3 and sum(not is_code(place) for place in rest[:4]) > 1:
-            are_codes = np.array([place in codes for place in ends])
-            if _stand_apart(values[ends], n_times[ends], are_codes, values[low : n - high]):
-                return {_write(counts.index[place]): int(counts.iloc[place]) for place in sorted(ends)}
+        outer, inner = lows[:low] + highs[:high], range(low, n - high)
+        if not outer or len(set(outer) - codes) > 2 or len(set(inner[:4]) - codes) < 2:
+            continue
+        far_ones, n_far, rest = values[outer], n_times[outer], values[low : n - high]
+        gaps, width = np.maximum(rest[0] - far_ones, far_ones - rest[-1]), rest[-1] - rest[0]
+        enough = np.where((far_ones <= 0) & (rest[0] > 0) & (n_far > 2), width / 2, width)
+        is_code = np.array([place in codes for place in outer])
+        is_dense = len(rest) > 3 and np.diff(rest).max() <= width / 2
+        nearby = is_code & (far_ones < 0) & (rest[0] >= 0) & (n_far > 1) & (len(rest) >= 10)
+        if ((gaps > enough) & (is_code | is_dense) | nearby).all():
+            return {written[place]: int(times[place]) for place in sorted(outer)}
     return {}
-
-
-def _stand_apart(ends: np.ndarray, n_times: np.ndarray, is_code: np.ndarray, rest: np.ndarray) -> bool:
-    """Whether all values at the ends, which occur so often, may stand for a missing one beside the rest."""
-    gaps, width = np.maximum(rest[0] - ends, ends - rest[-1]), rest[-1] - rest[0]
-    far = np.where((ends <= 0) & (rest[0] > 0) & (n_times > 2), width / 2, width)
-    is_dense = len(rest) > 3 and np.diff(rest).max() <= width / 2
-    nearby = is_code & (ends < 0) & (rest[0] >= 0) & (n_times > 1) & (len(rest) >= 10)
-    return bool(((gaps > far) & (is_code | is_dense) | nearby).all())
-
-
-def _write(value: float | pd.Timestamp) -> str:
-    return value.isoformat()[:10] if isinstance(value, pd.Timestamp) else f"{value:.12g}"
-
-
-def _looks_like_code(value: float | pd.Timestamp) -> bool:
-    return bool(_CODE.fullmatch(_write(value)))
 
 
 def _bounds(features: pd.DataFrame) -> Iterator[str]:
@@ -314,13 +297,13 @@ def _groups(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) 
 
 def _agree(column: pd.Series, target: pd.Series) -> bool:
     """Whether rows with the same value have like targets (p < 0.01), and those next to each other do not."""
-    by_value = target[column.index].groupby(column)
-    means, n_values, n_rows = by_value.mean().to_numpy(), by_value.ngroups, len(column)
-    between = np.sum(by_value.size() * (means - target[column.index].mean()) ** 2)
-    within = np.sum(by_value.var(ddof=0) * by_value.size())
-    ratio = within / (n_rows - n_values) * (n_values - 1) / max(between, np.finfo(float).tiny)
-    is_rough = np.mean(np.diff(means) ** 2) > means.var(ddof=1)
-    return bool(is_rough and f_distribution.cdf(ratio, n_rows - n_values, n_values - 1) < 0.01)
+    known = target[column.index]
+    by_value = known.groupby(column)
+    means, own_mean = by_value.mean(), by_value.transform("mean")
+    free, free_within = len(means) - 1, len(known) - len(means)
+    ratio = own_mean.var() / free / max((known - own_mean).var() / free_within, np.finfo(float).tiny)
+    is_rough = (means.diff() ** 2).mean() > means.var()
+    return bool(is_rough and f_distribution.sf(ratio, free, free_within) < 0.01)
 
 
 def _sides(features: pd.DataFrame, is_labeled: np.ndarray) -> Iterator[str]:
@@ -330,9 +313,9 @@ def _sides(features: pd.DataFrame, is_labeled: np.ndarray) -> Iterator[str]:
         few = others.unique()[:3]
         if 0 < len(few) < min(3 if types.is_numeric_dtype(column) else 2, len(others) - 1):
             labeled = column[is_labeled].dropna()
-            n_same, nth = int(labeled.isin(few).sum()), np.arange(len(others))
-            # Fisher's test: all unlabeled rows are among those with these values by chance
-            if np.prod((n_same + len(others) - nth) / (len(labeled) + len(others) - nth)) < 0.01:
+            n_same = int(labeled.isin(few).sum())
+            counts = np.array([[len(others), 0], [n_same, len(labeled) - n_same]])
+            if fisher_exact(counts, alternative="greater").pvalue < 0.01:
                 yield (
                     f"{shorten(name)}: {' or '.join(map(shorten, few))} in all {len(others)} unlabeled rows "
                     f"that have a value, in {n_same} of {len(labeled)} labeled ones. If it is known only "

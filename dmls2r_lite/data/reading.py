@@ -35,12 +35,15 @@ class Reading(Source):
         A row per column of the table: `taken_for` (number, category, text, truth, date or time), `rule`
         (how it was understood), `written` (its first values as in the file), `read` (the same as
         read), `guessed` (whether the file leaves open what was assumed, and it could change numbers).
+    marked : dict of (str, str) to pandas.Series of int
+        By what `missing_values` names, "" for all columns, and value: how often each column had it.
     cells, lines, separator, assumed
         See `Source`; the index of `cells` is that of `table`, with rows that are left out there.
     """
 
     table: pd.DataFrame
     columns: pd.DataFrame
+    marked: dict[tuple[str, str], pd.Series]
 
     def lines_of(self, rows: pd.Index) -> np.ndarray:
         """The line of each of some rows, which are named by the index of `table`."""
@@ -105,8 +108,8 @@ def read(
     kinds = check_types(path.name, column_types, names)
     cells = source.cells.drop(columns=expand_columns(path.name, drop_columns, names))
     marks = frozenset([""]) if ".parquet" in path.name.lower() else MISSING  # Parquet knows missing values
+    given = split_missing(missing_values, names)
     try:
-        given = split_missing(missing_values, names)
         missing = {name: marks.union(given.get("", ()), given.get(name, ())) for name in map(str, cells)}
         table, columns = recognise(cells, kinds, missing, target)
     except ValueError as error:
@@ -117,7 +120,8 @@ def read(
         raise ValueError(
             f"{path} must hold {min_rows} rows or more with values below the line of names, got {len(table)}"
         )
-    return Reading(**vars(source), table=table, columns=columns.drop(index=counts))
+    table, marked = _mark_missing(table, source.cells, given)
+    return Reading(**vars(source), table=table, columns=columns.drop(index=counts), marked=marked)
 
 
 def read_table(
@@ -127,7 +131,7 @@ def read_table(
     column_types: str | Mapping[str, str] | None = None,
     missing_values: str = "",
 ) -> tuple[Reading, pd.DataFrame, pd.Series]:
-    """Read the table in a file and take it apart, without what stands for a missing value.
+    """Read the table in a file and take it apart.
 
     For the parameters see `load_dataset`.
 
@@ -146,13 +150,12 @@ def read_table(
     reading = read(
         path, drop_columns, column_types=column_types, missing_values=missing_values, target=target or ""
     )
-    stands = find_missing(reading, missing_values)
-    columns = list(map(str, reading.cells))
-    for column in filter(None, split_missing(missing_values, columns)):
-        check_column("missing_values", column, path.name, columns)
-    for (column, value), where in stands.items():
-        counts = where.filter(reading.table.columns).sum()[lambda counts: counts > 0]
-        if not where.any(axis=None):
+    table = reading.table
+    for (column, value), found in reading.marked.items():
+        if column:
+            check_column("missing_values", column, path.name, reading.cells)
+        counts = found.filter(table.columns)[lambda counts: counts > 0]
+        if not found.any():
             place = f"in {shorten(column)}" if column else "in the file"
             raise ValueError(f"missing_values must occur {place}, got {value}, which does not")
         if not column and len(counts) > 1:
@@ -161,7 +164,6 @@ def read_table(
                 f"{value} stands for a missing value in {times}; {counts.index[0]}={value} is for one column"
             )
             reading = replace(reading, assumed=(*reading.assumed, said))
-    table = _without(reading.table, stands)
     if target is None:
         return reading, table, pd.Series(np.nan, index=table.index, name="")
     if target in reading.cells and target not in table:
@@ -191,44 +193,21 @@ def split_missing(given: str, columns: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-def find_missing(reading: Reading, missing_values: str) -> dict[tuple[str, str], pd.DataFrame]:
-    """Where numbers, dates and texts that are said to stand for a missing value do so, however written.
-
-    Parameters
-    ----------
-    reading : Reading
-        For which texts that are just so have been taken for missing.
-    missing_values : str
-        Numbers (with a point), dates (as 1900-01-01) or texts, see `read`.
-
-    Returns
-    -------
-    dict of (str, str) to pandas.DataFrame of bool
-        By column, "" for all, and value; a frame has all rows of `cells` and the columns that are meant.
-    """
-    found = {}
-    for name, values in split_missing(missing_values, reading.cells.columns).items():
-        table = reading.table if name == "" else reading.table.filter([name])
-        for value in values:
-            number = float(pd.to_numeric(value, errors="coerce"))
-            date = pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
-            stands = (table.select_dtypes("float") - number).abs() <= 1e-12 * abs(number)
-            stands = stands.join(table.select_dtypes("datetime") == date)
-            as_text = (reading.cells if name == "" else reading.cells.filter([name])).astype(str) == value
-            found[name, value] = as_text | stands.reindex_like(as_text).eq(True)
-    return found
-
-
-def mark_missing(reading: Reading, missing_values: str) -> pd.DataFrame:
-    """The table of a file without what stands for a missing value, see `find_missing`."""
-    return _without(reading.table, find_missing(reading, missing_values))
-
-
-def _without(table: pd.DataFrame, missing: Mapping[tuple[str, str], pd.DataFrame]) -> pd.DataFrame:
-    table = table.copy()  # which a caller may change
-    for stands in missing.values():
-        table = table.mask(stands.reindex_like(table).eq(True))
-    return table
+def _mark_missing(
+    table: pd.DataFrame, cells: pd.DataFrame, given: Mapping[str, list[str]]
+) -> tuple[pd.DataFrame, dict[tuple[str, str], pd.Series]]:
+    """A table without what is `given` as missing, however written, and how often that occurs."""
+    marked = {}
+    for name, value in ((name, value) for name, values in given.items() for value in values):
+        number = float(pd.to_numeric(value, errors="coerce"))
+        stands = (table.select_dtypes("float") - number).abs() <= 1e-12 * abs(number)
+        date = pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
+        stands = stands.join(table.select_dtypes("datetime") == date)
+        where = (cells.astype(str) == value) | stands.reindex_like(cells).eq(True)
+        where = where.filter([name]) if name else where
+        marked[name, value] = where.sum()
+        table = table.mask(where.reindex_like(table).eq(True))
+    return table, marked
 
 
 def read_source(path: str | Path) -> Source:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -72,7 +72,7 @@ class Column:
         Raises
         ------
         ValueError
-            If its texts are not of one kind, or not of that which is said.
+            If its texts are not of one kind, or not of that which is said; does not name the column.
         """
         if isinstance(cells.dtype, pd.CategoricalDtype):
             cells = cells.astype(cells.cat.categories.dtype)
@@ -117,10 +117,6 @@ class Column:
         known = pd.api.extensions.take(np.asarray(values), places, allow_fill=True)
         self.values = pd.Series(known, self.values.index)
 
-    def refuse(self, what: str) -> NoReturn:
-        """Raise ValueError about this column."""
-        raise ValueError(f"column {self.name!r} {what}")
-
     def _row_of(self, text: str) -> str:
         """The first row with a text, from 1."""
         return f"(row {int((self.values == text).to_numpy().argmax()) + 1})"
@@ -131,7 +127,7 @@ class Column:
         has_form = said in _FORMS and self.said not in ORDERS
         wrong = [text for text in self.texts if has_form and not _FORMS[said](text)]
         if wrong and not (said == "date" and all(map(COMPACT.fullmatch, self.texts))):
-            self.refuse(f"must hold {said}s, got {wrong[0]!r} {self._row_of(wrong[0])}")
+            raise ValueError(f"must hold {said}s, got {wrong[0]!r} {self._row_of(wrong[0])}")
 
         def is_all(kind: str) -> bool:
             return said == kind or (not said and all(map(_FORMS[kind], self.texts)))
@@ -148,16 +144,12 @@ class Column:
         elif not said and forms.are_seasons(self.texts):
             self.kind = "text"
             self.rule = f"texts: {self.texts[0]} is a season of two years (assumed: no month)"
-        elif is_all("time") or is_all("date"):
-            self.kind, texts = "time" if is_all("time") else "date", pd.Series(self.texts, self.texts)
-            try:
-                if self.kind == "date":
-                    self.readings = forms.read_dates(texts, self.said)
-                else:
-                    times, self.rule = forms.read_times(texts)
-                    self.spread(times)
-            except ValueError as error:
-                self.refuse(str(error))
+        elif is_all("date"):
+            self.kind, self.readings = "date", forms.read_dates(pd.Series(self.texts), self.said)
+        elif is_all("time"):
+            times, self.rule = forms.read_times(pd.Series(self.texts))
+            self.kind = "time"
+            self.spread(times)
         elif said or (is_number(self.texts[0]) and all(map(fitting, self.shapes))):
             self._find_numbers()
         else:
@@ -167,9 +159,6 @@ class Column:
         """Numbers, or codes that are written like them."""
         padded = [text for shaped, text in self.shapes.items() if re.match("[+-]?09", shaped)]
         exponents = [text for shaped, text in self.shapes.items() if "E" in shaped]
-        if self.said:
-            self.kind, self.rule = "number", "numbers" + ", as column_types says" * (self.said == "number")
-            return
         codes = ""
         if padded and any(map(str.isdecimal, padded)):
             codes = padded[0]
@@ -177,18 +166,17 @@ class Column:
             codes = exponents[0]  # 3E12, of a room or a plate
         elif len(self.shapes) < 10 and forms.look_like_codes(self.texts):
             codes = max(self.texts, key=len)  # 1.10 beside 1.9
-        is_long = any(re.fullmatch("9{16,}", shaped) for shaped in self.shapes)
-        self.kind = "text" if codes or is_long else "number"
-        if codes:
-            self.rule = f"codes, such as {codes}, kept as texts (assumed: no numbers)"
-        elif is_long:
-            self.rule = "identifiers of more than 15 digits, kept as texts"
+        self.kind, self.rule = "number", "numbers"
+        if self.said:
+            self.rule += ", as column_types says" * (self.said == "number")
+        elif codes:
+            self.kind, self.rule = "text", f"codes, such as {codes}, kept as texts (assumed: no numbers)"
+        elif any(re.fullmatch("9{16,}", shaped) for shaped in self.shapes):
+            self.kind, self.rule = "text", "identifiers of more than 15 digits, kept as texts"
         elif padded:
-            self.rule = f"numbers, {padded[0]} among them (assumed: no codes)"
+            self.rule += f", {padded[0]} among them (assumed: no codes)"
         elif len(self.texts) > 1 and all(map(COMPACT.fullmatch, self.texts)):
-            self.rule = f"numbers, such as {self.texts[0]} (assumed: no dates; see column_types)"
-        else:
-            self.rule = "numbers"
+            self.rule += f", such as {self.texts[0]} (assumed: no dates; see column_types)"
 
     def _find_texts(self) -> None:
         """Texts; refused where they seem to be numbers with words, units or marks among them, or dates."""
@@ -211,7 +199,7 @@ class Column:
             first = f"{', '.join(repr(shorten(text)) for text in others[:3])} {self._row_of(others[0])}"
             is_below = self.values[2:].isin(others).any()
             above = "; if the first rows belong to the names, or hold units, delete these lines"
-            self.refuse(f"seems to hold {kind}s, but has {first}{'' if is_below else above}")
+            raise ValueError(f"seems to hold {kind}s, but has {first}{'' if is_below else above}")
         unread = [text for text in self.texts if text not in not_known]
         if not unread:
             self.rule = "texts, though all may stand for a missing value (assumed: names)"
@@ -256,7 +244,7 @@ def recognise(
         try:
             columns.append(Column.of(cells[name], kinds.get(name, ""), missing[name]))
         except ValueError as error:
-            refused[name] = str(error)
+            refused[name] = f"column {name!r} {error}"
     _refuse(refused, [name for name in refused if name not in kinds], target)
     numbers = [column for column in columns if column.kind == "number" and column.texts]
     settled = {column.name: column.is_settled for column in numbers if column.said}
@@ -267,14 +255,11 @@ def recognise(
     rows = []
     for column in columns:
         name, values, written = column.name, column.values, cells[column.name]
-        if types.is_float_dtype(values) and (is_infinite := np.isinf(values.to_numpy())).any():
-            row = int(is_infinite.argmax())
-            got = f"{str(written.iloc[row]).strip()} in row {row + 1}"
+        if types.is_float_dtype(values) and len(infinite := written[np.isinf(values.to_numpy())]):
+            got = f"{str(infinite.iloc[0]).strip()} in row {infinite.index[0] + 1}"
             refused[name] = f"column {name!r} must be finite, got {got}"
-        head = values[:1000]  # hardly any long column repeats itself that often
-        places, distinct = pd.factorize(head if head.nunique() > 2 else values)
-        first = [int((places == place).argmax()) for place in range(len(distinct[:3]))]
-        shown = [" | ".join(_show(series.array[place]) for place in first) for series in (written, values)]
+        first = np.flatnonzero(values.notna() & ~values.duplicated())[:3]
+        shown = [" | ".join(map(_show, series.array[first])) for series in (written, values)]
         is_guess = "(assumed: " in column.rule and column.said in ("", "date")  # which leaves the order open
         rows.append((name, column.kind, column.rule + column.marks, *shown, is_guess))
     _refuse(refused, list(refused), target)
@@ -302,7 +287,7 @@ def _as_texts(series: pd.Series) -> pd.Series:
     """A column of a file with types as texts: whole numbers without a point."""
     known = series.dropna()
     if known.map(lambda value: isinstance(value, (list, dict, np.ndarray, bytes))).any():
-        raise ValueError(f"column {series.name!r} must hold one value per cell, got {known.iloc[0]!r}")
+        raise ValueError(f"must hold one value per cell, got {known.iloc[0]!r}")
     whole = types.is_float_dtype(series) and (known % 1 == 0).all()
     return (known.astype("int64") if whole else known).astype(str).astype(object).reindex(series.index)
 
@@ -358,27 +343,18 @@ def _to_numbers(column: Column, marks: Marks) -> None:
         told.append(f"{marks.thousands!r} between thousands{'' if is_sure else ' (assumed: no codes)'}")
     if forms.may_have_groups(column.shapes) and not marks.thousands and not column.is_settled:
         told.append(f"{marks.decimal!r} before decimals (assumed: as in other columns)")
-    if not column.said and len(set(values)) < len(values) and (same := _written_twice(column.texts, values)):
-        told.append(f"{same[0]} is the same as {same[1]} (assumed: no codes)")
+    ends_in_zero = (text for text in column.texts if re.fullmatch(r".*[.,]\d+0", text))
+    shorter = {text.rstrip("0"): text for text in ends_in_zero}
+    twice = [text for text in column.texts if text in shorter]  # 2.1, and 2.10
+    if twice and not column.said:
+        told.append(f"{shorter[twice[0]]} is the same as {twice[0]} (assumed: no codes)")
     column.rule = ", ".join(told)
     column.spread(values)
-
-
-def _written_twice(texts: Sequence[str], values: np.ndarray) -> tuple[str, str] | None:
-    """Two texts of one number, the longer with two decimals or more, which end in zeros: 2.10 and 2.1."""
-    first: dict[float, str] = {}
-    for text, value in zip(texts, values, strict=True):
-        short, long = sorted((first.setdefault(value, text), text), key=len)
-        if re.fullmatch(r".*[.,]\d+0", long) and re.search(r"[.,]\d", short) and len(short) < len(long):
-            return long, short
-    return None
 
 
 def _show(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.15g}"
-    if isinstance(value, pd.Timestamp):
-        return value.isoformat(sep=" ").removesuffix(" 00:00:00")
     if isinstance(value, pd.Timedelta):
         return show_time(value)
-    return str(value).strip()
+    return str(value).strip().removesuffix(" 00:00:00")  # of a date

@@ -155,12 +155,8 @@ def _guess(content: bytes) -> str | None:
     n_foreign = len(content) - len(content.decode("ascii", errors="ignore"))
     if likeliest and (likeliest not in _EAST_ASIAN or n_foreign < 8):
         return likeliest
-    best = from_bytes(content[: 2**18], cp_isolation=[*fitting]).best()
-    with suppress(UnicodeDecodeError):  # what follows may not fit
-        encoding = best.encoding if best else "ascii"
-        content.decode(encoding)
-        likeliest = encoding
-    return likeliest
+    best = from_bytes(content, cp_isolation=[*fitting]).best()
+    return best.encoding if best else likeliest
 
 
 def _looks_like_words(text: str) -> bool:
