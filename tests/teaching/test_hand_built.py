@@ -86,9 +86,9 @@ def assert_alike(by_hand, of_package, *inputs: torch.Tensor) -> None:
     for tensor in inputs:
         tensor.requires_grad_()
     ours, theirs = by_hand(*inputs), of_package(*inputs)
-    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
     gradients = torch.autograd.grad(ours.sum(), inputs), torch.autograd.grad(theirs.sum(), inputs)
-    torch.testing.assert_close(*gradients)
+    torch.testing.assert_close(*gradients, rtol=1e-10, atol=1e-10)
 
 
 def test_split_and_scaling(seed: int) -> None:
