@@ -149,14 +149,6 @@ def test_notebooks_that_cannot_be_read(notebooks):
     check_refused(run(notebooks), "Error: cannot read the parameters of", "00_a.ipynb")
 
 
-def test_benchmark_takes_several_values(tmp_path):
-    few = "--seeds 3 --n-labeled 20 --datasets toy --methods median --methods 3-NN --jobs 1 --output"
-    result = CliRunner().invoke(cli.main, ["benchmark", *few.split(), str(tmp_path)])
-    assert result.exit_code == 0, result.output
-    assert "6 trials to do" in result.stdout
-    assert "6/6" in result.stderr
-
-
 # What will be run
 
 

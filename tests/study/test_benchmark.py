@@ -4,10 +4,8 @@ import itertools
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from dmls2r_lite.data import load_dataset, split_dataset
-from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.practice.folds import fit_with_seed
 from dmls2r_lite.study import benchmark
 from dmls2r_lite.study.benchmark import (
@@ -18,7 +16,7 @@ from dmls2r_lite.study.benchmark import (
     read_trials,
     run_benchmark,
 )
-from dmls2r_lite.study.trials import run_seeds, run_trials
+from dmls2r_lite.study.trials import run_trials
 
 KEY = list(TRIALS.key)
 ERRORS = [*KEY, "mae", "rmse", "n_unlabeled", "n_test"]
@@ -60,22 +58,6 @@ def test_weights_at_the_start_are_the_same_for_all_arms():
     for weights in starts[1:]:
         for a, b in zip(weights, starts[0], strict=True):
             np.testing.assert_allclose(a, b, atol=1e-8)
-
-
-def test_networks_of_a_cell_are_trained_side_by_side(monkeypatch):
-    sizes, whole = [], DMLS2RRegressor.fit_side_by_side
-
-    def spy(models, sets):
-        sizes.append(len(models))
-        return whole(models, sets)
-
-    monkeypatch.setattr(DMLS2RRegressor, "fit_side_by_side", staticmethod(spy))
-    toy, quick = load_dataset("toy"), DMLS2RRegressor(n_epochs=3)
-    together = TRIALS.measure(toy, "DML-S2R", quick, 5, range(3))
-    assert sizes == [3]
-    alone = [run_seeds(toy, "DML-S2R", quick, 5, 200, [seed])[0] for seed in range(3)]
-    a, b = ([row["mae"] for row in rows] for rows in (together, alone))
-    assert a == pytest.approx(b, rel=0.001)  # rounding grows while float32 weights move
 
 
 def test_slow_method_is_measured_on_fewer_rows(tmp_path, monkeypatch):
