@@ -1,7 +1,5 @@
 """The benchmark: what it runs, and that the shipped trials are its own."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
 
@@ -9,7 +7,6 @@ from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.practice.folds import fit_with_seed
 from dmls2r_lite.study import benchmark
 from dmls2r_lite.study.benchmark import (
-    BENCHMARK_DATASETS,
     TRIALS,
     all_methods,
     control_arms,
@@ -33,16 +30,6 @@ def test_rows_are_those_of_run_trials(tmp_path):
     expected = run_trials(load_dataset("toy"), methods, [5, 10], 200, range(2))
     by_key = expected[ERRORS].sort_values(KEY, ignore_index=True)
     pd.testing.assert_frame_equal(trials[ERRORS], by_key, rtol=1e-5)  # six digits are written
-
-
-def test_table_1_has_one_more_n():
-    cells = itertools.product(BENCHMARK_DATASETS, all_methods())
-    with_100 = [cell for cell in cells if TRIALS.sizes(*cell) != (10, 20, 50)]
-    of_table = ["DML-S2R", "step 1", "step 1, half the epochs"]
-    of_table += ["placebo null", "placebo random", "placebo swapped"]
-    literal = [f"{name} (literal)" for name in of_table[:-1]]
-    assert set(with_100) == {("superconductivity", name) for name in of_table + literal}
-    assert {TRIALS.sizes(*cell) for cell in with_100} == {(10, 20, 50, 100)}
 
 
 def test_weights_at_the_start_are_the_same_for_all_arms():
