@@ -45,6 +45,12 @@ def make_network(
     return SiameseNetwork(make_encoder(3, (12, 8)), made, max_pairs).double()
 
 
+def draw(*shapes: tuple[int, ...], seed: int = 0) -> list[Tensor]:
+    """Normal numbers, the same whatever was drawn before."""
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
+
+
 def batch_of(anchors: Tensor, positives: Tensor, negatives: Tensor) -> MetricBatch:
     """A batch of codes for a loss that asks for no targets."""
     nothing = torch.full(positives.shape[:2], torch.nan, dtype=anchors.dtype)

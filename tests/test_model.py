@@ -22,8 +22,7 @@ def line_network(weight_g, weight_h, bias):
 
 @pytest.fixture
 def rows():
-    generator = torch.Generator().manual_seed(0)
-    return [torch.randn(n, 3, generator=generator, dtype=torch.float64) for n in (6, 9)]
+    return naive.draw((6, 3), (9, 3))
 
 
 class TestEncoder:

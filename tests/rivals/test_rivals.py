@@ -319,15 +319,3 @@ def test_side_by_side_as_alone(method, sizes, monkeypatch):
         for weight, other in zip(network.parameters(), network_alone.parameters(), strict=True):
             assert_allclose(weight.detach(), other.detach(), rtol=1e-8, atol=1e-8)
             assert weight.untyped_storage().nbytes() == weight.nbytes
-
-
-class TestEachNetwork:
-    def test_of_vectors(self):
-        X, y = problem(0)
-        quick = {"hidden_sizes": (6,), "n_epochs": 2, "random_state": 0}
-        model = DMLS2RRegressor(n_networks=2, **quick).fit(X, np.column_stack([y, -y]))
-        each = model.predict_each(X)
-        assert each.shape == (42, 2, 2)
-        assert_allclose(each.mean(axis=1), model.predict(X), rtol=1e-10)
-        alone = DMLS2RRegressor(**quick).fit(X, y)
-        assert_allclose(alone.predict_each(X)[:, 0], alone.predict(X), rtol=1e-12)
