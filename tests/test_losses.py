@@ -57,6 +57,12 @@ class TestRankedListLoss:
     POSITIVES = torch.tensor([[[1.0], [3.0]]])  # cost 0 and 1.5
     NEGATIVES = torch.tensor([[[0.5], [-1.0]]])  # cost 1.5 and 1
 
+    @staticmethod
+    def codes(n, k, n_codes, seed):
+        """Small enough for some negatives to be within the boundary, whatever their number."""
+        shapes, scales = [(n, n_codes), (n, k, n_codes), (n, k, n_codes)], (0.3, 1, 0.3)
+        return [randn(*shapes[i], seed=3 * seed + i, scale=scales[i]) for i in range(3)]
+
     @pytest.mark.parametrize(
         ("temperature", "weighting", "expected"),
         [
@@ -81,15 +87,10 @@ class TestRankedListLoss:
     @pytest.mark.parametrize(("n", "k", "n_codes", "seed"), [(1, 1, 1, 0), (4, 5, 3, 1), (3, 2, 8, 2)])
     @pytest.mark.parametrize("temperature", [0.0, 3.0])
     def test_equals_loop(self, n, k, n_codes, seed, temperature, weighting, weight_gradient):
-        # Small enough codes for some negatives to be within the boundary, whatever their number.
-        anchors, positives, negatives = inputs = (
-            randn(n, n_codes, seed=3 * seed, scale=0.3),
-            randn(n, k, n_codes, seed=3 * seed + 1),
-            randn(n, k, n_codes, seed=3 * seed + 2, scale=0.3),
-        )
+        inputs = self.codes(n, k, n_codes, seed)
         options = (1.2, 0.4, temperature, weighting, weight_gradient)
-        loss = ranked_list_loss(anchors, positives, negatives, *options)
-        looped = naive.ranked_list_loss(anchors, positives, negatives, *options)
+        loss = ranked_list_loss(*inputs, *options)
+        looped = naive.ranked_list_loss(*inputs, *options)
         naive.assert_same_value_and_gradients(loss, looped, inputs)
 
     @pytest.mark.parametrize("weight_gradient", [False, True])
@@ -102,11 +103,7 @@ class TestRankedListLoss:
 
     @pytest.mark.parametrize("temperature", [1e4, 1e30])
     def test_huge_temperature_is_finite_and_leaves_the_worst_of_each_set(self, temperature):
-        anchors, positives, negatives = inputs = (
-            randn(3, 2, seed=0, scale=0.3),
-            randn(3, 4, 2, seed=1),
-            randn(3, 4, 2, seed=2, scale=0.3),
-        )
+        anchors, positives, negatives = inputs = self.codes(3, 4, 2, seed=0)
         farthest = (anchors[:, None] - positives).norm(dim=2).max(dim=1).values
         nearest = (anchors[:, None] - negatives).norm(dim=2).min(dim=1).values
         expected = ((farthest - 0.8).relu() + (1.2 - nearest).relu()).mean() / 2
