@@ -264,13 +264,6 @@ class TestPairwiseDifference:
         assert_allclose(model.predict_each(x_new), each)  # of 20 rows, in blocks of 8
         assert_allclose(model.predict_each(x_new.tolist()).mean(axis=1), model.predict(x_new))
 
-    def test_each_anchor_by_hand(self):
-        """Nearest neighbour on pairs: (0, 1), difference -10, and (1, 0), difference 10."""
-        model = PairwiseDifferenceRegressor(KNeighborsRegressor(1)).fit([[0.0], [1.0]], [5.0, 15.0])
-        # At 0 the pairs with 0 are as near to both; with 1 the difference is -10 forth and 10 back.
-        assert model.predict_each([[0.0]])[0, 1] == 15 - 10
-        assert model.predict_each([[1.0]])[0, 0] == 5 + 10
-
     def test_each_is_for_fitted_models_and_their_columns(self):
         with pytest.raises(NotFittedError):
             PairwiseDifferenceRegressor().predict_each([[0.0]])
