@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from naive import assert_same_value_and_gradients, make_network
+from naive import assert_same_value_and_gradients, draw, make_network
 from torch.testing import assert_close
 
 from dmls2r_lite.data.datasets import load_dataset, split_dataset
@@ -28,9 +28,7 @@ N, M, D = 5, 12, 3  # D as in `naive`
 
 
 def make_data(seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    x, y, u = (torch.rand(*s, generator=generator, dtype=torch.float64) for s in ((N, D), (N,), (M, D)))
-    return TrainingSet(x, y, u)
+    return TrainingSet(*draw((N, D), (N,), (M, D), seed=seed))
 
 
 @pytest.mark.parametrize("head", [None, "MLP"])
@@ -108,12 +106,7 @@ def test_barycentre_equals_loops(head):
     estimate = [network.predict(x[None], data.x_labeled, data.y_labeled)[0] for x in pool]
     for a in batch[0].tolist():
         nearest = sorted((j for j in range(N + M) if j != a), key=lambda j: (pool[j] - pool[a]).norm().item())
-        around = torch.stack([pool[j] - pool[a] for j in nearest[:3]])
-        gram = around @ around.T
-        w = torch.linalg.inv(gram + 1e-3 * gram.trace() * torch.eye(3, dtype=torch.float64)) @ torch.ones(
-            3, dtype=torch.float64
-        )
-        w = w / w.sum()
+        (w,) = barycentric_weights(pool[[a]], pool[None, nearest[:3]])
         total = total + (estimate[a] - sum(wj * estimate[j] for wj, j in zip(w, nearest, strict=False))) ** 2
     assert_same_value_and_gradients(loss, 7 * total / 4, list(network.parameters())[:4])
 
