@@ -14,7 +14,7 @@ from dmls2r_lite.command import cli, plan
 from dmls2r_lite.data import load_dataset
 from dmls2r_lite.data.catalog import DATASETS
 
-HEAVY = {"torch", "papermill", "nbclient", "nbformat", "nbconvert", "jsonschema", "sklearn"}
+HEAVY = {"numpy", "torch", "papermill", "nbclient", "nbformat", "nbconvert", "jsonschema", "sklearn"}
 
 
 # What can be asked without running anything
@@ -132,7 +132,6 @@ def check_refused(result, *expected):
     ("arguments", "message"),
     [
         (["datasets", "fetch", "air_qualty"], "did you mean air_quality?"),
-        (["benchmark", "--methods", "DMLS2R"], "got 'DMLS2R'; did you mean DML-S2R?"),
         (["choose", "x.csv", "-n", "3", "-p", "drop_column", "A"], "did you mean drop_columns?"),
     ],
 )
