@@ -52,6 +52,11 @@ class TestPairs:
 
 
 class TestEmbed:
+    def test_unit_norm(self, rows):
+        network = make_network()
+        raw, unit = (network.embed(rows[1], unit_norm=u) for u in (False, True))
+        assert_close(unit, raw / raw.norm(dim=1, keepdim=True), **EXACT)
+
     def test_code_of_zeros_stays_finite(self):
         network = SiameseNetwork(nn.Identity(), LinearPairHead(2))
         assert network.embed(torch.zeros(1, 2)).tolist() == [[0.0, 0.0]]
