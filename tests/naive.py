@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 import torch
 from torch import Tensor, nn
+from torch.testing import assert_close
 
 from dmls2r_lite.losses import MetricBatch, RankedListLoss
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
@@ -42,6 +43,12 @@ def make_network(
     torch.manual_seed(seed)
     made = HEADS[head or ("linear" if separable else "MLP")](8, n_targets=n_targets)
     return SiameseNetwork(make_encoder(3, (12, 8)), made, max_pairs).double()
+
+
+def draw(*shapes: tuple[int, ...], seed: int = 0) -> list[Tensor]:
+    """Normal numbers, the same whatever was drawn before."""
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
 
 
 def batch_of(anchors: Tensor, positives: Tensor, negatives: Tensor) -> MetricBatch:
@@ -86,6 +93,15 @@ def pair_function(network: nn.Module) -> PairFunction:
 def difference_matrix(f: PairFunction, x_a: Tensor, x_b: Tensor) -> Tensor:
     """f^d of every row of `x_a` with every row of `x_b`."""
     return torch.stack([torch.stack([f(a, b) for b in x_b]) for a in x_a])
+
+
+def assert_same_value_and_gradients(loss: Tensor, looped: Tensor, inputs: Sequence[Tensor]) -> None:
+    """Equal to rounding, and not all zero."""
+    exact = {"rtol": 1e-10, "atol": 1e-10}
+    assert_close(loss, looped, **exact)
+    gradients, expected = (torch.autograd.grad(value, inputs, retain_graph=True) for value in (loss, looped))
+    assert any(gradient.abs().max() > 0 for gradient in expected)
+    assert_close(gradients, expected, **exact)
 
 
 def pairwise_similarity_loss(estimated: Sequence[Tensor], differences: Sequence[Tensor]) -> Tensor:

@@ -10,9 +10,7 @@ split = split_dataset(load_dataset("toy"), 20, 50, 0)
 model = DMLS2RRegressor(n_epochs=10**6, callback=lambda network, row: print(row["epoch"], flush=True))
 model.fit(split.X_train, split.y_train)
 """
-LOOK = """
-print(model.predict(split.X_test).shape == split.y_test.shape, 0 < len(model.history_) < 10**6)
-"""
+LOOK = "print(model.predict(split.X_test).shape == split.y_test.shape, 0 < len(model.history_) < 10**6)"
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from dmls2r_lite.command import cli, plan
 from dmls2r_lite.data import load_dataset
 from dmls2r_lite.data.catalog import DATASETS
 
-HEAVY = {"torch", "papermill", "nbclient", "nbformat", "nbconvert", "jsonschema", "sklearn"}
+HEAVY = {"numpy", "torch", "papermill", "nbclient", "nbformat", "nbconvert", "jsonschema", "sklearn"}
 
 
 # What can be asked without running anything
@@ -91,8 +91,6 @@ def test_datasets_are_listed_within_the_width_of_the_terminal():
         (["boston", "toy", "-p", "n_unlabeled", "450"], ["toy", "must be below 400"]),
         (["-p", "n_unlabeled", "4"], ["k must not exceed n_unlabeled, 4", "got 5"]),
         (["-p", "margin", "1.3"], ["margin must be a number from 0 to boundary, 1.2", "got 1.3"]),
-        (["-p", "margin", "nan"], ["margin must be a number from 0 to boundary, 1.2, got nan"]),
-        (["-p", "seed", "-1"], ["seed must be an integer from 0 to 2147483648, got -1"]),
         (["-p", "drop_columns", "B,CC"], ["drop_columns", "CRIM", "got 'CC'"]),
         (["-p", "drop_columns", "B", "-p", "drop_columns", "CC"], ["CRIM", "got 'CC'"]),
         (["-p", "seed", "1", "-p", "seed", "2"], ["give seed once, got 1 and 2"]),
@@ -134,7 +132,6 @@ def check_refused(result, *expected):
     ("arguments", "message"),
     [
         (["datasets", "fetch", "air_qualty"], "did you mean air_quality?"),
-        (["benchmark", "--methods", "DMLS2R"], "got 'DMLS2R'; did you mean DML-S2R?"),
         (["choose", "x.csv", "-n", "3", "-p", "drop_column", "A"], "did you mean drop_columns?"),
     ],
 )
@@ -147,14 +144,6 @@ def test_notebooks_that_cannot_be_read(notebooks):
     check_refused(run(notebooks), str(notebooks))
     (notebooks / "00_a.ipynb").write_text("{}")
     check_refused(run(notebooks), "Error: cannot read the parameters of", "00_a.ipynb")
-
-
-def test_benchmark_takes_several_values(tmp_path):
-    few = "--seeds 3 --n-labeled 20 --datasets toy --methods median --methods 3-NN --jobs 1 --output"
-    result = CliRunner().invoke(cli.main, ["benchmark", *few.split(), str(tmp_path)])
-    assert result.exit_code == 0, result.output
-    assert "6 trials to do" in result.stdout
-    assert "6/6" in result.stderr
 
 
 # What will be run

@@ -4,10 +4,10 @@ import os
 import re
 import shutil
 import signal
-import time
 from types import SimpleNamespace
 
 import nbformat
+import psutil
 import pytest
 from bs4 import BeautifulSoup
 from fake_notebooks import (
@@ -23,6 +23,7 @@ from fake_notebooks import (
     write_notebook,
 )
 from nbformat.v4 import new_markdown_cell
+from waiting import wait_for
 
 
 @pytest.fixture
@@ -168,24 +169,6 @@ def test_what_fails_is_kept_and_the_others_run(notebooks, output):
     assert [path.name for path in output.glob("*partial*ipynb")] == ["01_b.partial.ipynb"]
 
 
-def wait_for(path, process, text=""):
-    deadline = time.time() + 100
-    while not (path.exists() and text in path.read_text()):
-        assert process.poll() is None, process.communicate()
-        assert time.time() < deadline
-        time.sleep(0.05)
-
-
-def check_ended(process_id, seconds=20):
-    for _ in range(seconds * 10):
-        try:
-            os.kill(process_id, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.1)
-    pytest.fail(f"process {process_id} is still there")
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="sends signals")
 def test_a_run_that_was_stopped_goes_on(notebooks, output):
@@ -199,11 +182,12 @@ def test_a_run_that_was_stopped_goes_on(notebooks, output):
     write_notebook(notebooks / "01_b.ipynb", with_results("1"))  # begins first
     for sent in (signal.SIGINT, signal.SIGKILL):
         process = start(notebooks, "toy")
-        wait_for(started, process)
-        wait_for(output / "results.json", process, "01_b")  # which may end later than the other begins
+        wait_for(started.exists)
+        # The other may end later than this one begins.
+        wait_for(lambda: (output / "results.json").exists() and "01_b" in statuses(output))
         process.send_signal(sent)
         _, stderr = process.communicate(timeout=50)
-        check_ended(int(started.read_text()))
+        wait_for(lambda: not psutil.pid_exists(int(started.read_text())), 20)
         started.unlink()
         assert read_record(output)["complete"] is False
         assert statuses(output) == {"01_b": "ok"}

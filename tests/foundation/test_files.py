@@ -6,10 +6,10 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
+from waiting import wait_for
 
 from dmls2r_lite.foundation.files import replacing, write_whole
 
@@ -129,10 +129,3 @@ def is_any_left(group):
     except ProcessLookupError:
         return False
     return True
-
-
-def wait_for(condition, seconds):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert condition()

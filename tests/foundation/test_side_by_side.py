@@ -12,6 +12,7 @@ from torch.testing import assert_close
 
 from dmls2r_lite.foundation.side_by_side import stack_modules
 from dmls2r_lite.model import LinearPairHead, SiameseNetwork, make_encoder
+from dmls2r_lite.rivals import newer
 from dmls2r_lite.rivals.placebos import mine_random, mine_swapped, null_loss
 from dmls2r_lite.training import SCHEDULES, PairwiseStep, TrainingSet, train, train_side_by_side
 
@@ -132,7 +133,13 @@ def tied():
     return encoder
 
 
-UNKNOWN = {
+def other_activations():
+    return nn.Sequential(nn.Linear(D, 10), nn.Tanh(), nn.Sequential(nn.Linear(10, 8), nn.Identity()))
+
+
+STACKED = {"encoder": other_activations, "head": lambda: LinearPairHead(8, nn.ReLU())}
+MODULES = {
+    "other activations, and codes before the last ReLU": STACKED,
     "a frozen layer": {"encoder": frozen},
     "a weight used twice": {"encoder": tied},
     "weights in another form": {
@@ -145,19 +152,10 @@ UNKNOWN = {
 }
 
 
-@pytest.mark.parametrize("unknown", UNKNOWN)
-def test_what_cannot_be_stacked_is_trained_in_turns(unknown):
-    networks, data = make_networks(**UNKNOWN[unknown]), make_data()
-    assert not can_be_stacked(networks)
-    check_same(networks, data)
-
-
-def test_other_activations_and_codes_before_the_last_relu():
-    def encoder():
-        return nn.Sequential(nn.Linear(D, 10), nn.Tanh(), nn.Sequential(nn.Linear(10, 8), nn.Identity()))
-
-    networks = make_networks(encoder=encoder, head=lambda: LinearPairHead(8, nn.ReLU()))
-    assert can_be_stacked(networks)
+@pytest.mark.parametrize("modules", MODULES.values(), ids=MODULES)
+def test_what_cannot_be_stacked_is_trained_in_turns(modules):
+    networks = make_networks(**modules)
+    assert can_be_stacked(networks) == (modules is STACKED)
     check_same(networks, make_data())
 
 
@@ -210,16 +208,13 @@ class Decay(PairwiseStep):
         return super().loss(network, data, *batch) + 0.1 * sum(w.square().sum() for w in network.parameters())
 
 
-def test_a_step_of_ones_own_sees_one_network():
-    check_same(make_networks(), make_data(), steps=[Decay(8)] * 3)
+NEWER = [
+    newer.MixedStep(newer.CodeLoss(newer.log_ratio_loss), n_unlabeled=6),
+    newer.MixedStep(newer.loop_consistency_loss, n_unlabeled=6),
+    newer.BarycentreStep(n_rows=4, n_neighbors=3),
+]
 
 
-@pytest.mark.parametrize("what", ["labels", "unlabeled"])
-def test_what_does_not_fit_together(what):
-    networks, data = make_networks(), make_data()
-    if what == "labels":
-        data[1] = data[1]._replace(x_labeled=data[1].x_labeled[:-1], y_labeled=data[1].y_labeled[:-1])
-    else:
-        data[1] = data[1]._replace(x_unlabeled=data[1].x_unlabeled[:0])
-    with pytest.raises(ValueError, match="all data must hold as many labels, and unlabeled samples or none"):
-        train_side_by_side(networks, data, make_plan(n_epochs=2, k=2), seeds=SEEDS)
+@pytest.mark.parametrize("steps", [[Decay(8)], *([PairwiseStep(4), step] for step in NEWER)])
+def test_other_steps_see_one_network(steps):
+    check_same(make_networks(), make_data(), steps=steps * 3)

@@ -1,4 +1,4 @@
-"""Newer losses against loops written from their formulas, and as steps of a training."""
+"""Newer losses as steps of a training; `teaching/test_hand_built.py` holds them against their formulas."""
 
 import itertools
 import re
@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from naive import make_network
+from naive import assert_same_value_and_gradients, draw, make_network
 from torch.testing import assert_close
 
 from dmls2r_lite.data.datasets import load_dataset, split_dataset
@@ -20,55 +20,15 @@ from dmls2r_lite.rivals.newer import (
     barycentric_weights,
     log_ratio_loss,
     loop_consistency_loss,
-    rank_n_contrast_loss,
 )
 from dmls2r_lite.rivals.placebos import draw_noise, shuffle_columns
-from dmls2r_lite.training import Orders, PairwiseStep, TrainingSet, train, train_side_by_side
+from dmls2r_lite.training import Orders, TrainingSet, train_side_by_side
 
 N, M, D = 5, 12, 3  # D as in `naive`
 
 
-def naive_rank_n_contrast(codes, targets, temperature=2.0):
-    n, total = len(codes), 0.0
-    for i, j in itertools.permutations(range(n), 2):
-        far = [k for k in range(n) if k != i and abs(targets[i] - targets[k]) >= abs(targets[i] - targets[j])]
-        s = [-(codes[i] - codes[k]).square().sum().sqrt() / temperature for k in (j, *far)]
-        total = total - (s[0].exp() / sum(similarity.exp() for similarity in s[1:])).log()
-    return total / (n * (n - 1))
-
-
-def naive_log_ratio(codes, targets):
-    n, total, count = len(codes), 0.0, 0
-    for a in range(n):
-        others = [i for i in range(n) if i != a]
-        for i, j in itertools.product(others, others):
-            d_i, d_j = ((codes[a] - codes[k]).square().sum() + 1e-6 for k in (i, j))
-            t_i, t_j = ((targets[a] - targets[k]) ** 2 + 1e-3 for k in (i, j))
-            total, count = total + ((d_i / d_j).log() - (t_i / t_j).log()) ** 2, count + 1
-    return total / count
-
-
-@pytest.mark.parametrize(
-    ("fast", "naive"), [(rank_n_contrast_loss, naive_rank_n_contrast), (log_ratio_loss, naive_log_ratio)]
-)
-@pytest.mark.parametrize("ties", [False, True])
-def test_losses_of_codes_equal_loops(fast, naive, ties):
-    generator = torch.Generator().manual_seed(0)
-    codes = torch.randn(9, 4, generator=generator, dtype=torch.float64, requires_grad=True)
-    targets = torch.randn(9, generator=generator, dtype=torch.float64)
-    if ties:
-        targets = targets.round()
-    results = []
-    for loss in (fast, naive):
-        value = loss(codes, targets)
-        results.append((value, *torch.autograd.grad(value, codes)))
-    assert_close(results[0], results[1], rtol=1e-10, atol=1e-10)
-
-
 def make_data(seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    x, y, u = (torch.rand(*s, generator=generator, dtype=torch.float64) for s in ((N, D), (N,), (M, D)))
-    return TrainingSet(x, y, u)
+    return TrainingSet(*draw((N, D), (N,), (M, D), seed=seed))
 
 
 @pytest.mark.parametrize("head", [None, "MLP"])
@@ -105,19 +65,6 @@ def batch_of(network, data, n_unlabeled=M):
     return kept[0]
 
 
-def test_a_loss_of_differences_equals_loops():
-    network, data = make_network(head="MLP"), make_data()
-    batch = batch_of(network, data, 4)
-    d, n = batch.differences, N + 4
-    loops = [(d[a, b] + d[b, c] + d[c, a]) ** 2 for a, b, c in itertools.product(range(n), repeat=3)]
-    weights = list(network.parameters())[:4]
-    fast, naive = loop_consistency_loss(batch), sum(loops) / n**3
-    assert_close(fast, naive, rtol=1e-10, atol=1e-12)
-    gradients = (torch.autograd.grad(loss, weights, retain_graph=True) for loss in (fast, naive))
-    for ours, theirs in zip(*gradients, strict=True):
-        assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
-
-
 def test_with_the_linear_head_loops_do_not_see_the_estimates():
     """d_ab + d_bc + d_ca = (g + h)(a) + (g + h)(b) + (g + h)(c), while eq. 4 uses g - h."""
     batch = batch_of(make_network(), make_data())
@@ -130,8 +77,8 @@ def test_with_the_linear_head_loops_do_not_see_the_estimates():
 def test_code_losses_see_labels_or_all_rows():
     batch = batch_of(make_network(), make_data())
     both = [CodeLoss(log_ratio_loss, labeled_only)(batch) for labeled_only in (True, False)]
-    assert_close(both[0], naive_log_ratio(batch.codes[:N], batch.y), rtol=1e-10, atol=0)
-    assert_close(both[1], naive_log_ratio(batch.codes, batch.targets), rtol=1e-10, atol=0)
+    assert_close(both[0], log_ratio_loss(batch.codes[:N], batch.y), rtol=1e-10, atol=0)
+    assert_close(both[1], log_ratio_loss(batch.codes, batch.targets), rtol=1e-10, atol=0)
 
 
 def test_log_ratio_is_blind_to_the_scale_of_codes():
@@ -145,11 +92,7 @@ def test_log_ratio_is_blind_to_the_scale_of_codes():
 def test_barycentric_weights_by_hand():
     """Between two neighbours at 0 and 4, the row at 1: weights 3/4 and 1/4, but for the ridge."""
     x, neighbors = torch.tensor([[1.0]]), torch.tensor([[[0.0], [4.0]]])
-    weights = barycentric_weights(x, neighbors)
-    gram = np.array([[1 + 0.01, -3], [-3, 9 + 0.01]])
-    expected = np.linalg.solve(gram, [1, 1])
-    assert_close(weights[0].double().numpy(), expected / expected.sum(), rtol=1e-6, atol=0)
-    assert weights[0, 0] == pytest.approx(3 / 4, abs=1e-2)
+    assert barycentric_weights(x, neighbors)[0, 0] == pytest.approx(3 / 4, abs=1e-2)
     assert_close(barycentric_weights(x, torch.ones(1, 2, 1)), torch.full((1, 2), 0.5))  # all equal to the row
 
 
@@ -163,40 +106,9 @@ def test_barycentre_equals_loops(head):
     estimate = [network.predict(x[None], data.x_labeled, data.y_labeled)[0] for x in pool]
     for a in batch[0].tolist():
         nearest = sorted((j for j in range(N + M) if j != a), key=lambda j: (pool[j] - pool[a]).norm().item())
-        around = torch.stack([pool[j] - pool[a] for j in nearest[:3]])
-        gram = around @ around.T
-        w = torch.linalg.inv(gram + 1e-3 * gram.trace() * torch.eye(3, dtype=torch.float64)) @ torch.ones(
-            3, dtype=torch.float64
-        )
-        w = w / w.sum()
+        (w,) = barycentric_weights(pool[[a]], pool[None, nearest[:3]])
         total = total + (estimate[a] - sum(wj * estimate[j] for wj, j in zip(w, nearest, strict=False))) ** 2
-    assert_close(loss, 7 * total / 4, rtol=1e-10, atol=1e-12)
-    weights = list(network.parameters())[:4]
-    for ours, theirs in zip(
-        torch.autograd.grad(loss, weights), torch.autograd.grad(7 * total / 4, weights), strict=True
-    ):
-        assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
-
-
-STEPS = {
-    "mixed": MixedStep(CodeLoss(log_ratio_loss), n_unlabeled=6),
-    "loops": MixedStep(loop_consistency_loss, n_unlabeled=6),
-    "barycentre": BarycentreStep(n_rows=4, n_neighbors=3),
-}
-
-
-@pytest.mark.parametrize("step", STEPS)
-def test_side_by_side_as_alone(step):
-    seeds = (3, 4, 5)
-    alone, together = ([make_network(seed=seed) for seed in seeds] for _ in range(2))
-    sets = [make_data(seed) for seed in seeds]
-    steps = [PairwiseStep(4), STEPS[step]] * 3
-    for network, data, seed in zip(alone, sets, seeds, strict=True):
-        train(network, data, steps, seed=seed)
-    train_side_by_side(together, sets, steps, seeds=seeds)
-    for one, other in zip(alone, together, strict=True):
-        for a, b in zip(one.parameters(), other.parameters(), strict=True):
-            assert_close(a, b, rtol=1e-8, atol=1e-8)
+    assert_same_value_and_gradients(loss, 7 * total / 4, list(network.parameters())[:4])
 
 
 class Watched(PeerStep):

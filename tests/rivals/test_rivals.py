@@ -1,6 +1,5 @@
 """COREG against a version that refits for every candidate; MSSR and the twins of step 1 against loops."""
 
-import naive
 import numpy as np
 import pytest
 import torch
@@ -144,26 +143,6 @@ class TestContrastiveLoss:
         loss = contrastive_loss(z_a, z_b, torch.tensor([True, False, False]), margin=1.0)
         assert loss.item() == pytest.approx((12.5 + 0 + 0.08) / 3)
 
-    @pytest.mark.parametrize("seed", range(3))
-    def test_equals_loop(self, seed):
-        rng = np.random.default_rng(seed)
-        codes = [torch.tensor(rng.normal(size=(12, 3)), requires_grad=True) for _ in range(2)]
-        looped = [z.detach().clone().requires_grad_() for z in codes]
-        similar, margin = torch.tensor(rng.random(12) < 0.5), rng.uniform(0.5, 4)
-        loss = contrastive_loss(*codes, similar, margin)
-        total = torch.zeros((), dtype=torch.float64)
-        for a, b, is_similar in zip(*looped, similar, strict=True):
-            d = ((a - b) ** 2).sum().sqrt()
-            if is_similar:
-                total = total + d**2 / 2
-            elif d < margin:
-                total = total + (margin - d) ** 2 / 2
-        torch.testing.assert_close(loss, total / 12, rtol=0, atol=1e-10)
-        loss.backward()
-        (total / 12).backward()
-        for z, by_loop in zip(codes, looped, strict=True):
-            torch.testing.assert_close(z.grad, by_loop.grad, rtol=0, atol=1e-10)
-
     def test_gradient_of_equal_codes_is_finite(self):
         z = torch.ones(4, 2, requires_grad=True)
         contrastive_loss(z, torch.ones(4, 2), torch.tensor([True, False, True, False]), 1.0).backward()
@@ -285,13 +264,6 @@ class TestPairwiseDifference:
         assert_allclose(model.predict_each(x_new), each)  # of 20 rows, in blocks of 8
         assert_allclose(model.predict_each(x_new.tolist()).mean(axis=1), model.predict(x_new))
 
-    def test_each_anchor_by_hand(self):
-        """Nearest neighbour on pairs: (0, 1), difference -10, and (1, 0), difference 10."""
-        model = PairwiseDifferenceRegressor(KNeighborsRegressor(1)).fit([[0.0], [1.0]], [5.0, 15.0])
-        # At 0 the pairs with 0 are as near to both; with 1 the difference is -10 forth and 10 back.
-        assert model.predict_each([[0.0]])[0, 1] == 15 - 10
-        assert model.predict_each([[1.0]])[0, 0] == 5 + 10
-
     def test_each_is_for_fitted_models_and_their_columns(self):
         with pytest.raises(NotFittedError):
             PairwiseDifferenceRegressor().predict_each([[0.0]])
@@ -340,36 +312,3 @@ def test_side_by_side_as_alone(method, sizes, monkeypatch):
         for weight, other in zip(network.parameters(), network_alone.parameters(), strict=True):
             assert_allclose(weight.detach(), other.detach(), rtol=1e-8, atol=1e-8)
             assert weight.untyped_storage().nbytes() == weight.nbytes
-
-
-class TestEachNetwork:
-    @pytest.mark.parametrize("target_scaling", ["minmax", "standard", "none"])
-    def test_by_loops(self, target_scaling, monkeypatch):
-        """Eq. 4 with each network alone, in the target's unit; their mean is what is predicted."""
-        X, y = problem(0)
-        quick = {"n_networks": 3, "n_epochs": 2, "random_state": 0}
-        model = DMLS2RRegressor((6,), target_scaling=target_scaling, **quick).fit(X, 1000 * y)
-        rows = np.random.default_rng(1).uniform(size=(9, 3))
-        monkeypatch.setattr("dmls2r_lite.foundation.networks.ROWS_PER_BLOCK", 4)
-        each = model.predict_each(rows)
-        assert each.shape == (9, 3)
-        known = ~np.isnan(y)
-        x_labeled, x_new = (torch.tensor(model.feature_scaler_.transform(part)) for part in (X[known], rows))
-        y_labeled = torch.tensor(model.target_scaler_.transform(1000 * y[known, None])[:, 0])
-        for number, network in enumerate(model.networks_):
-            with torch.no_grad():
-                scaled = naive.predict(naive.pair_function(network), x_new, x_labeled, y_labeled)
-            expected = model.target_scaler_.inverse_transform(scaled[:, None].numpy())[:, 0]
-            assert_allclose(each[:, number], expected, rtol=1e-10)
-        assert_allclose(each.mean(axis=1), model.predict(rows), rtol=1e-10)
-        assert (each.std(axis=1) > 0).all()
-
-    def test_of_vectors(self):
-        X, y = problem(0)
-        quick = {"hidden_sizes": (6,), "n_epochs": 2, "random_state": 0}
-        model = DMLS2RRegressor(n_networks=2, **quick).fit(X, np.column_stack([y, -y]))
-        each = model.predict_each(X)
-        assert each.shape == (42, 2, 2)
-        assert_allclose(each.mean(axis=1), model.predict(X), rtol=1e-10)
-        alone = DMLS2RRegressor(**quick).fit(X, y)
-        assert_allclose(alone.predict_each(X)[:, 0], alone.predict(X), rtol=1e-12)

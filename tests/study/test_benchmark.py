@@ -1,24 +1,19 @@
 """The benchmark: what it runs, and that the shipped trials are its own."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
-import pytest
 
 from dmls2r_lite.data import load_dataset, split_dataset
-from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.practice.folds import fit_with_seed
 from dmls2r_lite.study import benchmark
 from dmls2r_lite.study.benchmark import (
-    BENCHMARK_DATASETS,
     TRIALS,
     all_methods,
     control_arms,
     read_trials,
     run_benchmark,
 )
-from dmls2r_lite.study.trials import run_seeds, run_trials
+from dmls2r_lite.study.trials import run_trials
 
 KEY = list(TRIALS.key)
 ERRORS = [*KEY, "mae", "rmse", "n_unlabeled", "n_test"]
@@ -37,16 +32,6 @@ def test_rows_are_those_of_run_trials(tmp_path):
     pd.testing.assert_frame_equal(trials[ERRORS], by_key, rtol=1e-5)  # six digits are written
 
 
-def test_table_1_has_one_more_n():
-    cells = itertools.product(BENCHMARK_DATASETS, all_methods())
-    with_100 = [cell for cell in cells if TRIALS.sizes(*cell) != (10, 20, 50)]
-    of_table = ["DML-S2R", "step 1", "step 1, half the epochs"]
-    of_table += ["placebo null", "placebo random", "placebo swapped"]
-    literal = [f"{name} (literal)" for name in of_table[:-1]]
-    assert set(with_100) == {("superconductivity", name) for name in of_table + literal}
-    assert {TRIALS.sizes(*cell) for cell in with_100} == {(10, 20, 50, 100)}
-
-
 def test_weights_at_the_start_are_the_same_for_all_arms():
     split = split_dataset(load_dataset("toy"), 10, 50, 7)
     starts = []
@@ -60,22 +45,6 @@ def test_weights_at_the_start_are_the_same_for_all_arms():
     for weights in starts[1:]:
         for a, b in zip(weights, starts[0], strict=True):
             np.testing.assert_allclose(a, b, atol=1e-8)
-
-
-def test_networks_of_a_cell_are_trained_side_by_side(monkeypatch):
-    sizes, whole = [], DMLS2RRegressor.fit_side_by_side
-
-    def spy(models, sets):
-        sizes.append(len(models))
-        return whole(models, sets)
-
-    monkeypatch.setattr(DMLS2RRegressor, "fit_side_by_side", staticmethod(spy))
-    toy, quick = load_dataset("toy"), DMLS2RRegressor(n_epochs=3)
-    together = TRIALS.measure(toy, "DML-S2R", quick, 5, range(3))
-    assert sizes == [3]
-    alone = [run_seeds(toy, "DML-S2R", quick, 5, 200, [seed])[0] for seed in range(3)]
-    a, b = ([row["mae"] for row in rows] for rows in (together, alone))
-    assert a == pytest.approx(b, rel=0.001)  # rounding grows while float32 weights move
 
 
 def test_slow_method_is_measured_on_fewer_rows(tmp_path, monkeypatch):

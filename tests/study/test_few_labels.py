@@ -38,10 +38,6 @@ def choose(choice, seed=SEED, again=False):
     return call("toy", choice, N, seed)
 
 
-def standardised(split, rows):
-    return np.clip((rows - split.X_train.mean()) / split.X_train.std(ddof=0), -5, 5).to_numpy()
-
-
 class TestChoices:
     @pytest.mark.parametrize("choice", CHOICES)
     def test_distinct_rows_of_the_pool_and_always_the_same(self, choice):
@@ -57,7 +53,8 @@ class TestChoices:
         assert_array_equal(choose(CHOSEN), choose_rows(split.X_train, N))
 
     def test_nearest_to_the_centres_by_loops(self, split):
-        Z = standardised(split, split.X_train)
+        X = split.X_train
+        Z = np.clip((X - X.mean()) / X.std(ddof=0), -5, 5).to_numpy()
         expected = []
         for centre in KMeans(N, n_init=10, random_state=SEED).fit(Z).cluster_centers_:
             free = [row for row in range(len(Z)) if row not in expected]

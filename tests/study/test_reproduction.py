@@ -217,7 +217,8 @@ class TestCommand:
         for to_do in (16, 0):
             result = CliRunner().invoke(cli.main, ["benchmark", *asked.split(), output])
             assert result.exit_code == 0, result.output
-            assert f"{to_do} trials to do, into {output}" in result.output
+            assert f"{to_do} trials to do, into {output}" in result.stdout
+            assert ("16/16" in result.stderr) == (to_do == 16)
         tables = CliRunner().invoke(cli.main, ["tables", output])
         assert tables.exit_code == 0, tables.output
         assert "Table 2: Superconductivity: no trials" in tables.output

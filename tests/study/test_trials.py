@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
@@ -69,10 +68,6 @@ class TestRunTrials:
         assert (row["n_test"], row["mae"]) == (50, pytest.approx(errors.abs().mean()))
         assert row["sizes"] == (50, 50)
         assert row["fitted"] == pytest.approx(model.predict(split.X_test[3:53]).mean())
-
-    def test_too_many_rows_is_an_error(self, toy):
-        with pytest.raises(ValueError, match="must be below 400"):
-            run_trials(toy, {"median": DummyRegressor()}, [380], 20, [0])
 
 
 class TestPlainModels:

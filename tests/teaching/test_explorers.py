@@ -92,14 +92,8 @@ def test_mining_draws_the_plane_of_principal_components_and_stays_within_what_ma
 
 
 def test_epochs():
-    moments = EPOCHS.controls["moment"]
-    assert moments == [
-        "start",
-        "epoch 1 (step 1)",
-        "epoch 2 (step 2)",
-        "epoch 3 (step 1)",
-        "epoch 4 (step 2)",
-    ]
+    epochs = [f"epoch {number} (step {2 - number % 2})" for number in range(1, 5)]
+    assert EPOCHS.controls["moment"] == ["start", *epochs]
     last = "Epoch 4 (step 2): the test MAE is 1.5 (m). Before this epoch it was 2."
     assert EPOCHS.picture()[1] == last
     assert EPOCHS.picture(moment="start")[1] == "Start: the test MAE is 5 (m)."
