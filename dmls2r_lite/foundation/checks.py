@@ -134,11 +134,14 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
         return np.asarray(_checked("X must be rows of numbers", check, check_numbers("X", X), **options))
 
 
+def last_step(estimator: Any) -> Any:
+    """What estimates in a pipeline; without one the estimator itself."""
+    return last_step(estimator.steps[-1][1]) if hasattr(estimator, "steps") else estimator
+
+
 def takes_unlabeled(estimator: BaseEstimator) -> bool:
     """Whether `fit` takes rows with y = NaN; of a pipeline, whether that of its last step does."""
-    while hasattr(estimator, "steps"):
-        estimator = estimator.steps[-1][1]
-    return isinstance(estimator, SemiSupervisedRegressor)
+    return isinstance(last_step(estimator), SemiSupervisedRegressor)
 
 
 def check_regressor(name: str, value: object) -> None:

@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.preparing import _to_numbers as to_numbers
-from ..foundation.checks import RangeScaler, check_table
+from ..foundation.checks import RangeScaler, check_table, last_step
 from ..foundation.files import replacing
 from ..foundation.parameters import COUNT, RULES, ParameterError, Rule, check_rules, demand, number, shown
 from .intervals import ConformalRegressor
@@ -367,8 +367,7 @@ def _probe(stored: StoredModel) -> list[np.ndarray]:
 
 def _card_of(model: Any) -> Card:
     """What a model knows of itself."""
-    while hasattr(model, "steps"):
-        model = model.steps[-1][1]
+    model = last_step(model)
     known: dict[str, Any] = {name: getattr(model, f"{name}_", None) for name in ("n_labeled", "n_unlabeled")}
     is_plain = isinstance(model, ConformalRegressor) and model.normalizer is None
     return Card(**known, expected_error=float(model.errors_.mean()) if is_plain else None)
