@@ -116,7 +116,7 @@ def choose_rows(
     array([2, 4, 0])
     """
     check_rules({"n": n, "max_pool": max_pool, "random_state": random_state})
-    table = pd.DataFrame(check_table("X", X))
+    table = check_table("X", X)
     is_labeled = np.isin(np.arange(len(table)), _check_positions("labeled", labeled, len(table)))
     is_empty = table.isna().all(axis=1).to_numpy()
     can_be_chosen = ~is_labeled & ~is_empty
@@ -175,7 +175,7 @@ def posterior_sd(
         If an argument is of the wrong type or out of range.
     """
     check_rules({"max_pool": max_pool, "random_state": random_state})
-    table = pd.DataFrame(check_table("X", X))
+    table = check_table("X", X)
     rows = np.unique(_check_positions("labeled", labeled, len(table)))
     is_free = ~np.isin(np.arange(len(table)), rows)
     space = Space(table, _draw(is_free, max_pool, check_random_state(random_state)))
@@ -233,9 +233,8 @@ def _draw(is_free: np.ndarray, max_pool: int, random: np.random.RandomState) -> 
 
 def rows_like(name: str, rows: Any, table: pd.DataFrame) -> pd.DataFrame:
     """Rows with the columns of X, in their order, that hold what these do; else a ParameterError."""
-    given = check_table(name, rows)
-    found = pd.DataFrame(given)
-    is_wider = found.shape[1] > table.shape[1] and not isinstance(given, pd.DataFrame)
+    found = check_table(name, rows)
+    is_wider = found.shape[1] > table.shape[1] and not isinstance(rows, pd.DataFrame)
     wanted, got = (", ".join(map(str, part)) for part in (table, found))
     has_all = set(table).issubset(found) and not is_wider
     demand(has_all, f"{name} must have the columns of X, {wanted}, got {got}")

@@ -209,7 +209,7 @@ class StoredModel(_Checked):
             return features
         missing = ", ".join(name for name in columns if name not in getattr(features, "columns", ()))
         demand(not missing, f"features must be a frame that has the columns {missing}")
-        table: Any = check_table("features", features[columns], may_have_gaps=True)
+        table = check_table("features", features[columns], may_have_gaps=True)
         if self.preprocessor is None:
             table = to_numbers(table)
             gaps = ", ".join(table.columns[table.isna().any()])
