@@ -303,4 +303,4 @@ def _batches(
         mined = mine(team.stack, together.x_labeled, pools, metric.k, metric.miner)
         own = [replace(metric, miner=lambda *_, sets=sets: sets) for sets in zip(*mined, strict=True)]
         own = own if metric is step else [replace(step, metric=one) for one in own]
-    return team.generators.in_turn(lambda r: own[r].batches(team.modules[r], data[r], orders[r]))
+    return team.for_each(lambda r: own[r].batches(team.modules[r], data[r], orders[r]))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..data.unpacking import table_name
-from ..foundation.parameters import did_you_mean
+from ..foundation.parameters import demand, did_you_mean
 from .options import align, parameters_option
 
 # Heavy imports are inside the functions that need them, so that `dmls2r --help` is fast.
@@ -98,8 +98,7 @@ def choose(file: Path, n: int, given: dict[str, str], targets: Path | None, outp
         others = read_alike(targets, types, given.get("missing_values", "")).table
     described = preparing.describe_columns(table)
     kept = described[~described["treatment"].str.startswith("left out")]
-    if kept.empty:
-        raise ValueError(f"{file.name} must have a column that can be used, and not be the same in all rows")
+    demand(len(kept), f"{file.name} must have a column that can be used, and not be the same in all rows")
     table = table[kept.index]
     chosen = choose_rows(table, n, is_labeled, others, random_state=0)
     rows = table.index[chosen]
@@ -143,20 +142,20 @@ def predict(model: Path, file: Path, output: Path | None, clip: bool) -> None:
 
     output = new_csv(output, file, "predictions")
     stored = load_model(model)
-    if not stored.columns:
-        raise ValueError("the model was fitted on an array, so it knows no columns by name: use it in Python")
+    demand(stored.columns, "the model was fitted on an array and knows no columns by name: use it in Python")
     kinds = {name: stored.column_types.get(name, kind) for name, kind in stored.columns.items()}
     reading = read_alike(file, kinds, stored.missing_values)
     cells = reading.cells
     known = reading.table[list(kinds)].dropna(how="all")
-    if (predicted := stored.predict(known)).ndim != 1:
-        raise ValueError(f"the model estimates {predicted.shape[1]} numbers for each row: use it in Python")
+    predicted = stored.predict(known)
+    wanted = f"the model estimates {predicted.shape[-1]} numbers for each row: use it in Python"
+    demand(predicted.ndim == 1, wanted)
     estimates = pd.DataFrame({"prediction": predicted}, index=known.index)
     if (intervals := stored.predict_interval(known)) is not None:
         estimates[["low", "high"]] = intervals
     notices = [*tell_reading(reading), *_notices(stored, cells, known), *_clip(estimates, stored, clip)]
-    if clash := [name for name in estimates if name in cells]:
-        raise ValueError(f"{file} has a column named {clash[0]} already: rename it")
+    for name in estimates:
+        demand(name not in cells, f"{file} has a column named {name} already: rename it")
     has_commas = reading.columns["rule"].str.contains("decimal comma").any()
     sep, decimal = (";", ",") if has_commas else (",", ".")
     with replacing(output) as unfinished:
@@ -175,8 +174,7 @@ def _clip(estimates: pd.DataFrame, stored: StoredModel, clip: bool) -> Iterator[
     """
     lowest, highest = stored.card.lowest, stored.card.highest
     if lowest is None or highest is None:
-        if clip:
-            raise ValueError("the model does not know the range of its labels: leave --clip out")
+        demand(not clip, "the model does not know the range of its labels: leave --clip out")
         return
     inside = estimates["prediction"].clip(lowest, highest)
     if not (n_beyond := int((inside != estimates["prediction"]).sum())):
@@ -290,11 +288,8 @@ def read_alike(path: Path, kinds: Mapping[str, str], missing_values: str) -> Rea
 def new_csv(output: Path | None, source: Path, ending: str, beside: str = ".csv") -> Path:
     """Check the file to write, by default named after the table that it is made of, and one beside it."""
     output = output or Path(f"{table_name(source)}_{ending}.csv")
-    if output.suffix.lower() != ".csv":
-        raise ValueError(f"--output must end in .csv, got {output}")
-    if not output.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {output.parent}")
+    demand(output.suffix.lower() == ".csv", f"--output must end in .csv, got {output}")
+    demand(output.parent.is_dir(), f"there is no folder {output.parent}")
     for path in (output, output.with_suffix(beside)):
-        if path.exists():
-            raise FileExistsError(f"{path} exists: move it, or name another file with --output")
+        demand(not path.exists(), f"{path} exists: move it, or name another file with --output")
     return output

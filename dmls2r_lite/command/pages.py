@@ -108,20 +108,20 @@ def caption_of(nb: nbformat.NotebookNode, index: int) -> str:
     for text in [*texts, *(cell.source for cell in below)]:
         if text.strip().startswith(CAPTION):
             return " ".join(text.strip().removeprefix(CAPTION).split("\n\n")[0].split())
-    return ""
+    return NO_CAPTION
 
 
 def describe_figures(nb: nbformat.NotebookNode) -> None:
     """Store the line below each figure as its alternative text."""
     for index, output in _outputs(nb, PNG):
-        output.metadata[PNG] = {"alt": caption_of(nb, index) or NO_CAPTION}
+        output.metadata[PNG] = {"alt": caption_of(nb, index)}
 
 
 def key_figure(nb: nbformat.NotebookNode) -> tuple[str, str] | None:
     """PNG in base64 and text of the figure that stands for a notebook."""
     for index, output in _outputs(nb, PNG):
         if "key-figure" in nb.cells[index].metadata.get("tags", []):
-            return output.data[PNG].replace("\n", ""), markdown_to_text(caption_of(nb, index) or NO_CAPTION)
+            return output.data[PNG].replace("\n", ""), markdown_to_text(caption_of(nb, index))
     return None
 
 

@@ -19,7 +19,7 @@ from click.types import convert_type
 
 from ..data.catalog import DATASETS
 from ..data.unpacking import is_path, table_name
-from ..foundation.parameters import check_rules
+from ..foundation.parameters import check_rules, demand
 from .keeping import digest
 from .options import check_names
 
@@ -93,9 +93,8 @@ def find_notebooks(folder: Path | None = None, only: Iterable[str] = ()) -> list
     package = Path(__file__).resolve().parents[1]
     candidates = [folder.resolve()] if folder else [package.parent / "notebooks", package / "notebooks"]
     found = next((paths for c in candidates if (paths := sorted(c.glob(NUMBERED)))), [])
-    if not found:
-        places = " or ".join(map(str, candidates))
-        raise ValueError(f"no notebook named like 00_name.ipynb in {places}; see --notebooks-dir")
+    places = " or ".join(map(str, candidates))
+    demand(found, f"no notebook named like 00_name.ipynb in {places}; see --notebooks-dir")
     numbered, wanted = {path.stem[:2]: path for path in found}, [number.zfill(2) for number in only]
     check_names("notebook", wanted, numbered)
     return [path for number, path in numbered.items() if not wanted or number in wanted]
@@ -134,8 +133,7 @@ def plan(
         If a notebook or table cannot be read, or something given is not allowed for one of them.
     """
     for name, instead in {"dataset": "an argument: dmls2r run", "output_dir": "--output-dir"}.items():
-        if name in given:
-            raise ValueError(f"give the {name} as {instead} {given[name]}")
+        demand(name not in given, f"give the {name} as {instead} {given.get(name)}")
     known = {path: read_parameters(path) for path in notebooks}
     check_names("parameter", given, {name: "" for defaults in known.values() for name in defaults})
     jobs = []

@@ -18,6 +18,7 @@ import nbformat
 from filelock import FileLock, Timeout
 from nbclient import NotebookClient
 from nbclient.exceptions import CellControlSignal
+from nbconvert.preprocessors import ClearOutputPreprocessor
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
@@ -138,10 +139,8 @@ def _run_all(jobs: Sequence[Job]) -> Generator[tuple[Job, dict[str, Any]], None,
 
 def _client_of(job: Job) -> NotebookClient:
     """What will run a notebook, with the parameters of the job in it."""
-    nb = load_notebook_node(str(job.notebook))
-    for cell in nb.cells:
-        if cell.cell_type == "code":  # where a run fails, nothing of an earlier one may stand below
-            cell.outputs, cell.execution_count = [], None
+    # Where a run fails, nothing of an earlier one may stand below.
+    nb, _ = ClearOutputPreprocessor().preprocess(load_notebook_node(str(job.notebook)), {})
     return NotebookClient(
         parameterize_notebook(nb, job.injected, kernel_name="python3") if job.injected else nb,
         kernel_name="python3",

@@ -16,7 +16,7 @@ import pandas as pd
 from ..foundation.parameters import check_rules, demand, did_you_mean, shown
 from .dialect import Source, check_names, name_columns, parse
 from .noticing import enumerate_names, shorten
-from .recognising import DECIMALS, KINDS, MISSING, ORDERS, recognise
+from .recognising import DECIMALS, KINDS, MISSING, ORDERS, WITH_NA, recognise
 from .unpacking import decode, split_sheet, unpack
 
 MAX_LISTED = 50  # columns in a message
@@ -201,6 +201,7 @@ def _mark_missing(
     for name, value in ((name, value) for name, values in given.items() for value in values):
         number = float(pd.to_numeric(value, errors="coerce"))
         stands = (table.select_dtypes("float") - number).abs() <= 1e-12 * abs(number)
+        stands &= np.isfinite(number)
         date = pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
         stands = stands.join(table.select_dtypes("datetime") == date)
         where = (cells.astype(str) == value) | stands.reindex_like(cells).eq(True)
@@ -272,7 +273,7 @@ def check_types(name: str, given: str | Mapping[str, str] | None, columns: Seque
         rest = pair.sub("", given).strip()
         given = dict([*pair.findall(given), *([(rest, "")] if rest else [])])
     for column, kind in (given or {}).items():
-        if kind not in (*KINDS, *ORDERS, *DECIMALS):
+        if kind not in (*KINDS, *ORDERS, *DECIMALS, WITH_NA):
             raise ValueError(
                 f"column_types must give a column one of {', '.join(KINDS)}, as in 'zip=text, when=date', "
                 f"got {column}={kind}"

@@ -22,6 +22,7 @@ KINDS = ("number", "category", "text", "date", "time")
 ORDERS = ("day first", "month first")  # of dates: kinds too
 # The marks that stand before decimals in a column of numbers, where its file leaves that open: by a user's
 # answer, or as in the table of which this one has more rows
+WITH_NA = "category with NA"  # in which that is a text, whatever stands beside it
 DECIMALS = {"number": ".,", "decimal point": ".", "decimal comma": ",", "number of any mark": ""}
 _FORMS: Mapping[str, Callable] = {"number": is_number, "date": DATE.fullmatch, "time": TIME.fullmatch}
 _TRUTH = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
@@ -86,6 +87,7 @@ class Column:
         distinct = list(dict.fromkeys(stripped))
         texts, rule = [text for text in distinct if text not in missing], ""
         are_codes = len(texts) > 1 and all(re.fullmatch("[A-Z]{2}", text) for text in texts)
+        are_codes, said = are_codes or said == WITH_NA, said.removesuffix(" with NA")
         if are_codes and "NA" in missing.intersection(distinct):  # Namibia among countries
             missing, rule = missing - {"NA"}, "texts; NA is one of them (assumed: all have two letters)"
             texts = [text for text in distinct if text not in missing]

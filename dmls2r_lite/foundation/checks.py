@@ -134,11 +134,14 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
         return np.asarray(_checked("X must be rows of numbers", check, check_numbers("X", X), **options))
 
 
+def last_step(estimator: Any) -> Any:
+    """What estimates in a pipeline; without one the estimator itself."""
+    return last_step(estimator.steps[-1][1]) if hasattr(estimator, "steps") else estimator
+
+
 def takes_unlabeled(estimator: BaseEstimator) -> bool:
     """Whether `fit` takes rows with y = NaN; of a pipeline, whether that of its last step does."""
-    while hasattr(estimator, "steps"):
-        estimator = estimator.steps[-1][1]
-    return isinstance(estimator, SemiSupervisedRegressor)
+    return isinstance(last_step(estimator), SemiSupervisedRegressor)
 
 
 def check_regressor(name: str, value: object) -> None:
@@ -165,22 +168,20 @@ def check_numbers(name: str, values: Any) -> Any:
     return np.ma.filled(values.astype(float), np.nan) if isinstance(values, np.ma.MaskedArray) else values
 
 
-def check_table(
-    name: str, table: Any, *, may_have_gaps: bool = False, at_least: int = 1
-) -> np.ndarray | pd.DataFrame:
-    """Rows and columns: a frame stays as it is, for whoever takes it to look at, anything else is an array.
+def check_table(name: str, table: Any, *, may_have_gaps: bool = False, at_least: int = 1) -> pd.DataFrame:
+    """Rows and columns as a frame: one stays as it is, for whoever takes it to look at.
 
     Raises
     ------
     ParameterError
-        If columns have one name or hold infinity, or the array does not hold at least so many rows of finite
+        If columns have one name or hold infinity, or an array does not hold at least so many rows of finite
         numbers; where an array may have gaps, its texts and infinity are left to others too.
     """
     if not isinstance(table, pd.DataFrame):
         options: dict[str, Any] = {"dtype": None, "ensure_all_finite": False} if may_have_gaps else {}
         options |= {"ensure_min_samples": at_least, "input_name": name}
         wanted = f"{name} must be a frame or rows of numbers"
-        return _checked(wanted, check_array, check_numbers(name, table), **options)
+        return pd.DataFrame(_checked(wanted, check_array, check_numbers(name, table), **options))
     demand(0 not in table.shape, f"{name} must have rows and columns, got shape {table.shape}")
     _check_names(name, table)
     for column in table.select_dtypes("number", exclude=["timedelta", "complex"]):
@@ -236,7 +237,7 @@ def check_targets(
 
 def check_training_set(X: ArrayLike | pd.DataFrame, y: ArrayLike) -> tuple[pd.DataFrame, np.ndarray]:
     """Rows as a frame, for any regressor, and targets as numbers, of which three are known at least."""
-    rows = pd.DataFrame(check_table("X", X, may_have_gaps=True, at_least=2))
+    rows = check_table("X", X, may_have_gaps=True, at_least=2)
     return rows, check_targets(y, len(rows), at_least=3)
 
 

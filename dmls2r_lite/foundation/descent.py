@@ -14,6 +14,8 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from .parameters import demand
+
 Hook = Callable[[Any, dict[str, Any]], object]  # is given a network and its row of the history
 
 
@@ -52,11 +54,11 @@ def descend(losses: Iterable[Tensor], optimizer: torch.optim.Optimizer) -> Tenso
 
 
 def check_weights(network: nn.Module, learning_rate: float) -> None:
-    """Raise ValueError if the last gradient step, after which no loss is computed, went to infinity."""
-    if not all(weight.isfinite().all() for weight in network.parameters()):
-        raise ValueError(
-            f"training diverged: weights are not finite; try a learning_rate below {learning_rate}"
-        )
+    """Raise ParameterError if the last gradient step, after which no loss is computed, went to infinity."""
+    are_finite = all(weight.isfinite().all() for weight in network.parameters())
+    demand(
+        are_finite, f"training diverged: weights are not finite; try a learning_rate below {learning_rate}"
+    )
 
 
 def run_epochs(
@@ -68,7 +70,7 @@ def run_epochs(
 
     Raises
     ------
-    ValueError
+    ParameterError
         If a loss is no longer finite.
     """
     histories: list[list[dict[str, Any]]] = [[] for _ in networks]
@@ -89,11 +91,9 @@ def run_epochs(
                     "skipped": skipped,
                 }
                 history.append(row)
-                if not skipped and not np.isfinite(mean):
-                    raise ValueError(
-                        f"training diverged: the loss of epoch {number} ({name}) is {mean}; "
-                        f"try a learning_rate below {learning_rate}"
-                    )
+                diverged = f"training diverged: the loss of epoch {number} ({name}) is {mean}"
+                is_well = skipped or np.isfinite(mean)
+                demand(is_well, f"{diverged}; try a learning_rate below {learning_rate}")
                 for hook in hooks:
                     hook(network, row)
     except KeyboardInterrupt:

@@ -70,8 +70,7 @@ def _try(
 def find_device(name: str) -> torch.device:
     """The device of that name, "auto" for a CUDA device if there is one; ParameterError if it is no use."""
     try:
-        if not isinstance(name, str | torch.device):
-            raise TypeError("no name")
+        demand(isinstance(name, str | torch.device), "no name")
         device = torch.device(name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
         torch.zeros(1, device=device).item()  # which the meta device cannot
     except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:

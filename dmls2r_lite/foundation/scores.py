@@ -38,15 +38,13 @@ def pairwise_similarity_loss_all_pairs(g: Tensor, h: Tensor, y: Tensor) -> Tenso
 
     Raises
     ------
-    ValueError
+    ParameterError
         If N is below 2, or shapes differ.
     """
     n = len(y)
-    if not g.shape == h.shape == y.shape or n < 2:
-        raise ValueError(
-            "g, h and y must have the same shape (N,) or (N, t) with N of 2 or more, "
-            f"got {tuple(g.shape)}, {tuple(h.shape)} and {tuple(y.shape)}"
-        )
+    wanted = "g, h and y must have the same shape (N,) or (N, t) with N of 2 or more"
+    got = f"got {tuple(g.shape)}, {tuple(h.shape)} and {tuple(y.shape)}"
+    demand(g.shape == h.shape == y.shape and n > 1, f"{wanted}, {got}")
     y = y - y.mean(dim=0)  # only differences of y matter: a large offset would cost digits
     u, v = y - g, y + h
     # Only sums of squares around the means: n * sum(u^2) - ... would cancel when u is large.
@@ -160,8 +158,7 @@ def rank_by(differences: Tensor, mode: MiningMode) -> Tensor:
     """
     if differences.ndim == 2:
         return differences.abs() if mode == "absolute" else differences
-    if mode == "signed":
-        raise ValueError("mode must be 'absolute' for vector targets, got 'signed'")
+    demand(mode != "signed", "mode must be 'absolute' for vector targets, got 'signed'")
     return torch.linalg.vector_norm(differences, dim=-1)
 
 
@@ -170,8 +167,8 @@ def check_mining(k: int, m: int, mode: str, *values: Tensor) -> None:
     check_rules({"mode": mode})
     wanted = f"k must be between 1 and the number of unlabeled samples, {m}"
     demand(COUNT.fits(k) and k <= m, f"{wanted}, got {shown(k)}")
-    if not all(value.isfinite().all() for value in values):
-        raise ValueError("estimated differences must be finite: has training diverged?")
+    are_finite = all(value.isfinite().all() for value in values)
+    demand(are_finite, "estimated differences must be finite: has training diverged?")
 
 
 def check_mined(mined: Any, n: int, m: int, k: int) -> Tensor:

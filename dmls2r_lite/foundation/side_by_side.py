@@ -73,31 +73,6 @@ def separate(modules: Sequence[nn.Module]) -> None:
             weight.data = weight.data.clone(memory_format=torch.contiguous_format)
 
 
-class GeneratorStates:
-    """A state of PyTorch's generator for each of several modules, as if each was alone."""
-
-    def __init__(self, states: Sequence[Tensor]) -> None:
-        self.states = list(states)
-
-    @contextmanager
-    def of(self, r: int) -> Iterator[None]:
-        """In here, draws are those of module number r."""
-        with torch.random.fork_rng(devices=[]):
-            torch.set_rng_state(self.states[r])
-            yield
-            self.states[r] = torch.get_rng_state()
-
-    def in_turn(self, function: Callable[[int], Any]) -> list[Any]:
-        """What a function gives for each number, with that module's draws; one alone draws as outside."""
-        if len(self.states) == 1:
-            return [function(0)]
-        results = []
-        for r in range(len(self.states)):
-            with self.of(r):
-                results.append(function(r))
-        return results
-
-
 class SideBySide:
     """Modules in training: stacked if it is known how, else in turns, each with draws of its own.
 
@@ -119,12 +94,30 @@ class SideBySide:
     def __init__(
         self, modules: Sequence[Any], rng_states: Sequence[Tensor] | None = None, may_stack: bool = True
     ) -> None:
-        self.generators = GeneratorStates(rng_states or [torch.get_rng_state()] * len(modules))
+        self.rng_states = list(rng_states or [torch.get_rng_state()] * len(modules))
         self.modules = modules
         self.stack: Any = stack_modules(modules) if may_stack and len(modules) > 1 else None
         self.trained = list(modules) if self.stack is None else [self.stack]
         if self.stack is not None:
             self.stack.each = self.each
+
+    @contextmanager
+    def drawing_as(self, r: int) -> Iterator[None]:
+        """In here, draws of PyTorch's generator are those of module number r, as if it was alone."""
+        with torch.random.fork_rng(devices=[]):
+            torch.set_rng_state(self.rng_states[r])
+            yield
+            self.rng_states[r] = torch.get_rng_state()
+
+    def for_each(self, function: Callable[[int], Any]) -> list[Any]:
+        """What a function gives for each number, with that module's draws; one alone draws as outside."""
+        if len(self.modules) == 1:
+            return [function(0)]
+        results = []
+        for r in range(len(self.modules)):
+            with self.drawing_as(r):
+                results.append(function(r))
+        return results
 
     def train(self, mode: bool = True) -> None:
         """Training mode, or evaluation mode."""
@@ -147,7 +140,7 @@ class SideBySide:
 
     def in_turn(self, loss: Callable[..., Tensor], *given: Sequence[Any]) -> Tensor:
         """A loss of each module alone, together of shape (R,), from what is given for each."""
-        values = self.generators.in_turn(lambda r: loss(*(of_all[r] for of_all in given)))
+        values = self.for_each(lambda r: loss(*(of_all[r] for of_all in given)))
         return torch.stack(list(map(check_loss, values)))
 
     def each(self, loss: Callable[..., Tensor], can_map: bool = False) -> Callable[..., Tensor]:

@@ -118,7 +118,7 @@ def choose_rows(
     check_rules({"n": n, "max_pool": max_pool, "random_state": random_state})
     table = check_table("X", X)
     is_labeled = np.isin(np.arange(len(table)), _check_positions("labeled", labeled, len(table)))
-    is_empty = pd.DataFrame(table).isna().all(axis=1).to_numpy()
+    is_empty = table.isna().all(axis=1).to_numpy()
     can_be_chosen = ~is_labeled & ~is_empty
     with_values = " but with a value" if is_empty.any() else ""
     check_not_above("n", n, int(can_be_chosen.sum()), f"the number of rows without a label{with_values}")
@@ -127,7 +127,7 @@ def choose_rows(
     pool = _draw(can_be_chosen, max_pool, random)
     space = Space(table, pool)
     rows = np.concatenate([pool, np.setdiff1d(np.flatnonzero(is_labeled), pool)])
-    Z, counted = space.place(_take(table, rows)), np.arange(len(pool))
+    Z, counted = space.place(table.iloc[rows]), np.arange(len(pool))
     if targets is not None:
         others = rows_like("targets", targets, table)
         others = others.iloc[_draw(np.ones(len(others), dtype=bool), max_pool, random)]
@@ -150,7 +150,6 @@ def choose_rows(
 def posterior_sd(
     X: ArrayLike | pd.DataFrame,
     labeled: ArrayLike,
-    at: ArrayLike | None = None,
     max_pool: int = 2000,
     random_state: int | np.random.RandomState | None = None,
 ) -> np.ndarray:
@@ -162,15 +161,13 @@ def posterior_sd(
         See `choose_rows`.
     labeled : array-like
         Rows whose labels it has: positions in X, or a boolean for each row.
-    at : array-like, optional
-        Rows to be unsure about, likewise, in the order of the result. Default: all.
     max_pool, random_state
         See `choose_rows`: above so many rows, a draw of them says how columns are scaled.
 
     Returns
     -------
-    numpy.ndarray
-        The standard deviation of a label at these rows, from sqrt(NOISE) to sqrt(1 + NOISE).
+    numpy.ndarray of shape (n_rows,)
+        The standard deviation of a label at each row, from sqrt(NOISE) to sqrt(1 + NOISE).
 
     Raises
     ------
@@ -180,16 +177,15 @@ def posterior_sd(
     check_rules({"max_pool": max_pool, "random_state": random_state})
     table = check_table("X", X)
     rows = np.unique(_check_positions("labeled", labeled, len(table)))
-    wanted = np.arange(len(table)) if at is None else _check_positions("at", at, len(table))
     is_free = ~np.isin(np.arange(len(table)), rows)
     space = Space(table, _draw(is_free, max_pool, check_random_state(random_state)))
-    variances = np.ones(len(wanted))
+    variances = np.ones(len(table))
     if len(rows):
-        Z = space.place(_take(table, rows))
+        Z = space.place(table.iloc[rows])
         factor = cho_factor(space.covariance(Z, Z) + NOISE * np.eye(len(Z)))
-        for start in range(0, len(wanted), CHUNK):
+        for start in range(0, len(table), CHUNK):
             part = slice(start, start + CHUNK)
-            K = space.covariance(Z, space.place(_take(table, wanted[part])))
+            K = space.covariance(Z, space.place(table.iloc[part]))
             variances[part] -= np.einsum("lj,lj->j", K, cho_solve(factor, K))
     return np.sqrt(variances + NOISE)
 
@@ -197,12 +193,10 @@ def posterior_sd(
 class Space:
     """Where rows lie, after `check_table`: as numbers, standardised and clipped by those of a pool."""
 
-    def __init__(self, table: np.ndarray | pd.DataFrame, pool: np.ndarray) -> None:
-        rows = _take(table, pool)
-        self.preprocessor = None
-        if isinstance(rows, pd.DataFrame):
-            named = rows.rename(columns=str)  # scikit-learn stumbles over numbers where a column is left out
-            self.preprocessor = make_preprocessor(named).fit(named)
+    def __init__(self, table: pd.DataFrame, pool: np.ndarray) -> None:
+        rows = table.iloc[pool]
+        named = rows.rename(columns=str)  # scikit-learn stumbles over numbers where a column is left out
+        self.preprocessor = make_preprocessor(named).fit(named)
         values = self._numbers(rows)
         wanted = "X must have a column that can be used"
         demand(values.shape[1], f"{wanted}, got none but empty or equal ones")
@@ -215,7 +209,7 @@ class Space:
         squared = cdist(Z, Z, "sqeuclidean")
         self.width = float(np.median(squared[squared > 0])) if squared.any() else 1.0
 
-    def place(self, rows: np.ndarray | pd.DataFrame) -> np.ndarray:
+    def place(self, rows: pd.DataFrame) -> np.ndarray:
         with np.errstate(over="ignore"):  # of rows that are far outside of the pool
             Z = (self._numbers(rows) / self.largest - self.mean) / self.scale
         return Z.clip(-CLIP, CLIP)
@@ -223,10 +217,9 @@ class Space:
     def covariance(self, Z: np.ndarray, other: np.ndarray) -> np.ndarray:
         return np.exp(cdist(Z, other, "sqeuclidean") / (-2 * self.width))
 
-    def _numbers(self, rows: np.ndarray | pd.DataFrame) -> np.ndarray:
-        if self.preprocessor is not None:
-            rows = self.preprocessor.transform(pd.DataFrame(rows).rename(columns=str))
-        return np.asarray(rows, dtype=float, order="C")  # sums round by the order in memory
+    def _numbers(self, rows: pd.DataFrame) -> np.ndarray:
+        values = self.preprocessor.transform(rows.rename(columns=str))
+        return np.asarray(values, dtype=float, order="C")  # sums round by the order in memory
 
 
 def _draw(is_free: np.ndarray, max_pool: int, random: np.random.RandomState) -> np.ndarray:
@@ -238,15 +231,10 @@ def _draw(is_free: np.ndarray, max_pool: int, random: np.random.RandomState) -> 
     return np.sort(order[:end])
 
 
-def _take(table: np.ndarray | pd.DataFrame, rows: np.ndarray) -> np.ndarray | pd.DataFrame:
-    return table.iloc[rows] if isinstance(table, pd.DataFrame) else table[rows]
-
-
-def rows_like(name: str, rows: Any, X: np.ndarray | pd.DataFrame) -> pd.DataFrame:
+def rows_like(name: str, rows: Any, table: pd.DataFrame) -> pd.DataFrame:
     """Rows with the columns of X, in their order, that hold what these do; else a ParameterError."""
-    given, table = check_table(name, rows), pd.DataFrame(X)
-    found = pd.DataFrame(given)
-    is_wider = found.shape[1] > table.shape[1] and not isinstance(given, pd.DataFrame)
+    found = check_table(name, rows)
+    is_wider = found.shape[1] > table.shape[1] and not isinstance(rows, pd.DataFrame)
     wanted, got = (", ".join(map(str, part)) for part in (table, found))
     has_all = set(table).issubset(found) and not is_wider
     demand(has_all, f"{name} must have the columns of X, {wanted}, got {got}")

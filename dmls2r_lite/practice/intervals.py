@@ -170,7 +170,7 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
 
     def _validate_rows(self, X: ArrayLike | pd.DataFrame, **_: Any) -> Any:
         """Rows as the regressors know them: an array's columns get the names that they had in `fit`."""
-        rows = pd.DataFrame(check_table("X", X, may_have_gaps=True))
+        rows = check_table("X", X, may_have_gaps=True)
         names = getattr(self, "feature_names_in_", rows.columns)
         is_bare = not isinstance(X, pd.DataFrame) and rows.shape[1] == len(names)
         return rows.set_axis(names, axis=1) if is_bare else rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.preparing import _to_numbers as to_numbers
-from ..foundation.checks import RangeScaler, check_table
+from ..foundation.checks import RangeScaler, check_table, last_step
 from ..foundation.files import replacing
 from ..foundation.parameters import COUNT, RULES, ParameterError, Rule, check_rules, demand, number, shown
 from .intervals import ConformalRegressor
@@ -28,13 +29,18 @@ from .packing import as_in_fit, pack, read_versions, unpack
 PACKAGES = ("dmls2r-lite", "numpy", "pandas", "scikit-learn", "torch")
 VERSIONS = {name: metadata.version(name) for name in PACKAGES}
 N_PROBES = 8  # rows for which a model is asked when it is saved, and again when it is loaded
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 TEXT = Rule(
     "printable text of at most 2000 characters",
     lambda value: isinstance(value, str) and len(value) <= 2000 and value.replace("\n", "").isprintable(),
 )
+NAMES = Rule(  # of columns, which may hold spaces of any kind
+    "text of at most 100,000 characters without control characters",
+    lambda value: isinstance(value, str) and len(value) <= 100_000 and not CONTROL.search(value),
+)
 TEXTS = Rule(
-    f"a dict of {TEXT.allowed}",
-    lambda value: isinstance(value, dict) and all(map(TEXT.fits, [*value, *value.values()])),
+    f"a dict of {NAMES.allowed}",
+    lambda value: isinstance(value, dict) and all(map(NAMES.fits, [*value, *value.values()])),
 )
 HINT = (
     "; that has this package's estimators and, of scikit-learn, linear and ridge models, trees, forests, "
@@ -44,7 +50,8 @@ HINT = (
 )
 _ERROR = number("a finite number of 0 or more", lambda value: value >= 0).or_none()
 _RULES = {
-    **dict.fromkeys(["data", "target", "unit", "verdict", "missing_values"], TEXT),
+    **dict.fromkeys(["data", "target", "unit", "verdict"], TEXT),
+    "missing_values": NAMES,
     **dict.fromkeys(["versions", "column_types"], TEXTS),
     **dict.fromkeys(["expected_error", "error_margin"], _ERROR),
     **dict.fromkeys(["lowest", "highest"], number("a finite number", lambda value: True).or_none()),
@@ -209,7 +216,7 @@ class StoredModel(_Checked):
             return features
         missing = ", ".join(name for name in columns if name not in getattr(features, "columns", ()))
         demand(not missing, f"features must be a frame that has the columns {missing}")
-        table: Any = check_table("features", features[columns], may_have_gaps=True)
+        table = check_table("features", features[columns], may_have_gaps=True)
         if self.preprocessor is None:
             table = to_numbers(table)
             gaps = ", ".join(table.columns[table.isna().any()])
@@ -367,8 +374,7 @@ def _probe(stored: StoredModel) -> list[np.ndarray]:
 
 def _card_of(model: Any) -> Card:
     """What a model knows of itself."""
-    while hasattr(model, "steps"):
-        model = model.steps[-1][1]
+    model = last_step(model)
     known: dict[str, Any] = {name: getattr(model, f"{name}_", None) for name in ("n_labeled", "n_unlabeled")}
     is_plain = isinstance(model, ConformalRegressor) and model.normalizer is None
     return Card(**known, expected_error=float(model.errors_.mean()) if is_plain else None)

@@ -83,7 +83,7 @@ class BatchTrainedRegressor(SemiSupervisedRegressor):
             return of_outputs(*map(network, batch[:-1]), batch[-1])
 
         adam, together = make_adam(side.trained, rate), side.each(of_one, can_map=True)
-        with side.generators.of(0):  # one alone draws as outside
+        with side.drawing_as(0):  # one alone draws as outside
             losses = descend(side.losses(loss, batches, [of_one] * len(models), together), adam)
         separate(networks)
         for model, (X, y), own, network in zip(models, checked, losses.T, networks, strict=True):

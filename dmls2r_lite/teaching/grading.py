@@ -247,34 +247,31 @@ def _put_back(course: Path, log: logging.Logger) -> Iterator[None]:
         yield
     finally:
         after = _contents(course)
-        changed = [path for path in {*before, *after} if before.get(path, 0) != after.get(path, 0)]
-        changed = sorted(set(changed) - {course / ".nbgrader.log"})  # what holds others comes first
+        paths = sorted({*before, *after} - {course / ".nbgrader.log"})  # what holds others comes first
+        changed = [path for path in paths if before.get(path) != after.get(path)]
         for path in changed:
-            if after.get(path, 0) is None:
+            if after.get(path) == ("mkdir",):
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
-            content = before.get(path, 0)
-            if content is None:
-                path.mkdir()
-            elif isinstance(content, str):
-                path.symlink_to(content)
-            elif isinstance(content, bytes):
-                path.write_bytes(content)
+        for path in changed:
+            if path in before:
+                make, *content = before[path]
+                getattr(path, make)(*content)
         if changed:
             log.warning("Put back: %s", ", ".join(map(str, changed)))
 
 
-def _contents(folder: Path) -> dict[Path, bytes | str | None]:
-    """Files by their bytes, links by where they lead, folders by None. All can be read afterwards."""
-    found: dict[Path, bytes | str | None] = {}
+def _contents(folder: Path) -> dict[Path, tuple[Any, ...]]:
+    """By which method of its path each thing is made, and of what. All can be read afterwards."""
+    found: dict[Path, tuple[Any, ...]] = {}
     folder.chmod(0o700 | folder.stat().st_mode)
     for path in folder.iterdir():
         if path.is_symlink():
-            found[path] = os.readlink(path)
+            found[path] = "symlink_to", os.readlink(path)
         elif path.is_dir():
-            found |= {path: None, **_contents(path)}
+            found |= {path: ("mkdir",), **_contents(path)}
         else:
             path.chmod(0o400 | path.stat().st_mode)
-            found[path] = path.read_bytes() if path.is_file() else b""  # if not, a pipe, for example
+            found[path] = "write_bytes", path.read_bytes() if path.is_file() else b""  # else a pipe
     return found

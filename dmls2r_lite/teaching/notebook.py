@@ -107,8 +107,7 @@ def check_values(**parameters: Any) -> None:
         As `check_parameters`.
     """
     for name in parameters:
-        if name not in RULES:
-            raise TypeError(f"unknown parameter {name!r}")
+        demand(name in RULES, f"unknown parameter {name!r}")
     check_rules(parameters, at_least={"n_epochs": 2})  # an epoch of each step
 
 

@@ -191,7 +191,7 @@ def test_other_arguments_are_refused(save, table):
         ([model, "new.csv", "--output", "new.csv"], "new.csv exists: move it, or name another file"),
         ([model, "new.csv", "--output", "no/a.csv"], "there is no folder no"),
         ([model, "new.csv", "--clip"], "the model does not know the range of its labels"),
-        (["array.dmls2r", "new.csv"], "it knows no columns by name"),
+        (["array.dmls2r", "new.csv"], "knows no columns by name"),
         (["both.dmls2r", "new.csv"], "the model estimates 2 numbers for each row"),
     ]:
         result = predict(*arguments)

@@ -335,3 +335,16 @@ def test_random_tables_are_read_back_or_refused(seed, tmp_path):
             assert misread(reading, table) == "", (table.content, reading.columns)
     assert all(text.startswith((str(tmp_path), "column_types must")) for text in refusals)
     assert len(refusals) < 35
+
+
+def test_a_mark_that_is_no_number_and_a_text_that_is_no_mark(tmp_path):
+    """inf erases no numbers; NA among countries stays one in a file that has no other."""
+    (tmp_path / "t.csv").write_text(
+        "w,c,y\n" + "".join(f"{i}.5,{'NA DE FR'.split()[i % 3]},{i}\n" for i in range(9))
+    )
+    with pytest.raises(ValueError, match="missing_values must occur in the file, got inf"):
+        load_dataset(str(tmp_path / "t.csv"), target="y", missing_values="inf")
+    with pytest.warns(UserWarning, match="NA is one of them"):
+        kinds = load_dataset(str(tmp_path / "t.csv"), target="y").column_types
+    (tmp_path / "new.csv").write_text("w,c\n1.5,NA\n2.5,NA\n3.5,\n")
+    assert read(tmp_path / "new.csv", column_types=kinds).table["c"].tolist()[:2] == ["NA", "NA"]

@@ -305,10 +305,10 @@ def test_arguments_are_checked(split, ridge, tmp_path):
         ),
         ({"preprocessor": make_preprocessor(split.X_labeled)}, "not fitted"),
         ({"model": model_of_table.fit(split.X_labeled, split.y_labeled)}, "must not hold a ColumnTransf"),
-        ({"column_types": {"day": 3}}, "column_types must be a dict of printable text"),
-        ({"column_types": "day=date"}, "column_types must be a dict of printable text"),
+        ({"column_types": {"day": 3}}, "column_types must be a dict of text"),
+        ({"column_types": "day=date"}, "column_types must be a dict of text"),
         ({"path": 3}, "path must be a path, a string for example, got 3"),
-        ({"missing_values": -999}, "missing_values must be printable text"),
+        ({"missing_values": -999}, "missing_values must be text"),
         ({"path": tmp_path}, "path must name a new file"),
         ({"path": tmp_path / "no" / "m"}, "No such file or directory"),
     ]:
@@ -402,7 +402,7 @@ def test_no_file_and_other_files(tmp_path, ridge_file):
     [
         ({"card": None}, "NoneType"),
         ({"card": {"data": "a", "target": "b", "n_labeled": "9", "n_unlabeled": 1}}, "n_labeled must be an"),
-        ({"column_types": {"a": "\x1b[31m"}}, "column_types must be a dict of printable text"),
+        ({"column_types": {"a": "\x1b[31m"}}, "column_types must be a dict of text"),
         ({"more": 1}, "unexpected keyword"),
         ({"model": 3}, "model must be a regressor, got 3"),
         ({"preprocessor": Ridge()}, "preprocessor must be a ColumnTransformer"),
