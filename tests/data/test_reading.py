@@ -340,7 +340,7 @@ def test_random_tables_are_read_back_or_refused(seed, tmp_path):
 def test_a_mark_that_is_no_number_and_a_text_that_is_no_mark(tmp_path):
     """inf erases no numbers; NA among countries stays one in a file that has no other."""
     (tmp_path / "t.csv").write_text(
-        "w,c,y\n" + "".join(f"{i}.5,{'NA DE FR'.split()[i % 3]},{i}\n" for i in range(9))
+        "w,c,y\n" + "".join(f"{i}.5,{['NA', 'DE', 'FR'][i % 3]},{i}\n" for i in range(9))
     )
     with pytest.raises(ValueError, match="missing_values must occur in the file, got inf"):
         load_dataset(str(tmp_path / "t.csv"), target="y", missing_values="inf")
