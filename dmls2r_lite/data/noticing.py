@@ -254,12 +254,14 @@ def _repeats(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
     with_target = features.assign(**{"": target.loc[features.index]})
     for table, but in ((with_target, ""), (features, " but the target")):
         n_repeated = int(table.duplicated(keep=False).sum())
+        if not n_repeated:
+            continue
         n = len(table) - int(table.duplicated().sum())
         distinct = table.nunique(dropna=False).to_numpy(dtype=float)
         # Of n different rows, drawn from v possible ones, n^2 / 2v pairs are equal by chance; and so many of
         # a column where few are. Columns of few values may depend on each other: one must tell most apart.
         possible = np.where(distinct > n / 2, n**2 / np.maximum(2 * (n - distinct), 1), distinct)
-        if n_repeated and distinct.max() > n / 2 and np.log(possible).sum() > np.log(5 * n**2):
+        if distinct.max() > n / 2 and np.log(possible).sum() > np.log(5 * n**2):
             yield (
                 f"{n_repeated} labeled rows are equal to another one in all columns{but}: a held-out row is "
                 "then known from its twin, and the expected error is too low. Leave the repeats out, or say "
@@ -273,12 +275,13 @@ def _groups(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) 
     share, n_labels = is_labeled.mean(), int(is_labeled.sum())
     is_used = ~described["treatment"].str.startswith("left out").to_numpy()
     is_category = (described["kind"] == "category").to_numpy()
+    numbers = features[is_labeled].select_dtypes("number")
+    no_names = {*numbers.columns[(numbers % 1 > 0).any()], *features.select_dtypes("bool")}
     found: dict[str, list[object]] = {}
     for (name, column), used, is_text in zip(features.items(), is_used, is_category, strict=True):
-        labeled, others = column[is_labeled].dropna(), column[~is_labeled].dropna()
-        n_values, is_number = labeled.nunique(), types.is_numeric_dtype(column)
-        if n_values < 2 or types.is_bool_dtype(column) or (is_number and (labeled % 1 != 0).any()):
+        if name in no_names or (n_values := column[is_labeled].nunique()) < 2:
             continue
+        labeled, others = column[is_labeled].dropna(), column[~is_labeled].dropna()
         per_value = len(labeled) / n_values
         if len(others) and per_value >= 1.5 and not labeled.isin(others.unique()).any():
             sizes = column.value_counts().to_numpy()
