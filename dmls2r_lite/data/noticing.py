@@ -275,7 +275,7 @@ def _groups(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) 
     share, n_labels = is_labeled.mean(), int(is_labeled.sum())
     is_used = ~described["treatment"].str.startswith("left out").to_numpy()
     is_category = (described["kind"] == "category").to_numpy()
-    numbers = features[is_labeled].select_dtypes("number")
+    numbers = features[is_labeled].select_dtypes("number", exclude="timedelta")
     no_names = {*numbers.columns[(numbers % 1 > 0).any()], *features.select_dtypes("bool")}
     found: dict[str, list[object]] = {}
     for (name, column), used, is_text in zip(features.items(), is_used, is_category, strict=True):

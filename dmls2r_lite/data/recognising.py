@@ -128,7 +128,9 @@ class Column:
         said = "date" if self.said in ORDERS else "number" if self.said in DECIMALS else self.said
         has_form = said in _FORMS and self.said not in ORDERS
         wrong = [text for text in self.texts if has_form and not _FORMS[said](text)]
-        if wrong and not (said == "date" and all(map(COMPACT.fullmatch, self.texts))):
+        if said == "date":
+            wrong = [text for text in wrong if not COMPACT.fullmatch(text)]
+        if wrong:
             raise ValueError(f"must hold {said}s, got {wrong[0]!r} {self._row_of(wrong[0])}")
 
         def is_all(kind: str) -> bool:
