@@ -152,7 +152,8 @@ def test_what_fails_is_kept_and_the_others_run(notebooks, output):
     assert len(lines) == 1 + 3 + 3 + 3 + 1, stderr
     for name, error in {"00_a": "cell [3]: KeyError: 'one", "01_b": "cell [4]: DeadKernelError"}.items():
         failed = rf"toy  {name} \.\.\. failed after \d+\.\d s\n    {re.escape(error)}.*\n    see (.*)"
-        assert re.search(failed, stderr)[1] == str(output / f"{name}.partial.ipynb")
+        assert (found := re.search(failed, stderr)), stderr
+        assert found[1] == str(output / f"{name}.partial.ipynb")
         assert (output / f"{name}.partial.html").exists()
         assert not (output / f"{name}.ipynb").exists()
     assert re.search(r"02_c +ok", stdout)
