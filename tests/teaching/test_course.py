@@ -219,9 +219,9 @@ def test_what_submissions_get_and_what_they_cannot_do(course, capsys):
     graded = course / "autograded" / "attacker" / FIRST / f"{FIRST}.ipynb"
     assert graded.stat().st_size < 2**25  # it shows more than that
     outputs = [output for cell in read(graded).cells[-4:] for output in cell.get("outputs", ())]
-    assert outputs[0].text == "reached []\n"
-    assert outputs[1].text == f"written {2 * MEGABYTES}\n"
-    assert outputs[2].ename == "MemoryError"
+    told = "".join(output.get("text", "") for output in outputs)  # of one cell it may come in parts
+    assert told.startswith(f"reached []\nwritten {2 * MEGABYTES}\n")
+    assert next(output.ename for output in outputs if "ename" in output) == "MemoryError"
 
 
 @unix
