@@ -32,6 +32,7 @@ from traitlets import Enum, Integer
 _PACKAGE = Path(__file__).parents[1]
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store", "/etc/alternatives")
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT", "NBGRADER_EXECUTION")  # of the environment
+_HOME = Path("/tmp")  # in bubblewrap: memory, not the folder of that name outside
 _LONGEST_OUTPUT = 2**24  # characters, of all cells
 _GRACE = 10  # seconds beyond a cell's limit, to interrupt it and to unpack what it has said
 
@@ -99,7 +100,7 @@ class ExecuteAll(Execute):
         if self.sandbox == "bubblewrap" and not is_shut_in:
             raise RuntimeError("bubblewrap is missing here, or may not do its work: see ExecuteAll.sandbox")
         course = Path(CourseDirectory(parent=self).root).resolve()
-        sockets, home = place / "sockets", Path("/tmp") if is_shut_in else place
+        sockets, home = place / "sockets", _HOME if is_shut_in else place
         sockets.mkdir()
         kernel, before = AsyncKernelManager(client_factory=_Client, session=_Session()), list[str]()
         if is_shut_in:
@@ -199,13 +200,13 @@ def _shut_in(course: Path, handed_in: Path, sockets: Path, disk: int) -> list[st
     command += ["--proc", "/proc", "--dev", "/dev"]
     for place in _SYSTEM:
         command += ["--ro-bind-try", place, place]
-    for place in ("/tmp", "/dev/shm", str(course)):  # the course may lie in one of the above
+    for place in (str(_HOME), "/dev/shm", str(course)):  # the course may lie in one of the above
         command += ["--size", str(disk), "--tmpfs", place]
     for path in sorted(python):
         command += ["--ro-bind-try", str(path), str(path)]
     for path in handed_in.iterdir():
-        command += ["--ro-bind", str(path), f"/tmp/files/{path.name}"]
-    command += ["--dir", "/tmp/files", "--bind", str(sockets), str(sockets), "--chdir", "/"]
+        command += ["--ro-bind", str(path), str(_HOME / "files" / path.name)]
+    command += ["--dir", str(_HOME / "files"), "--bind", str(sockets), str(sockets), "--chdir", "/"]
     for place in ("/", "/dev", str(course)):
         command += ["--remount-ro", place]
     return command

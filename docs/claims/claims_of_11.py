@@ -26,16 +26,20 @@ def trials() -> pd.DataFrame:
 
 
 @cache
-def shown(method: str, reference: str) -> str:
-    """In how many cells a lower and a higher error is shown, and the mean change."""
+def found(method: str, reference: str) -> tuple[str, int, int]:
+    """The mean change, and in how many cells a lower and a higher error is shown."""
     lower, higher = count_shown(give_verdict(trials(), method, reference)["verdict"])
-    return f"{change_of(trials(), method, reference):+.1f}, {lower}/{higher}"
+    return f"{change_of(trials(), method, reference):+.1f}", lower, higher
+
+
+def shown(method: str, reference: str) -> str:
+    """The same for a cell of a table."""
+    return "{}, {}/{}".format(*found(method, reference))
 
 
 def told(method: str, reference: str) -> str:
     """The same in words."""
-    lower, higher = count_shown(give_verdict(trials(), method, reference)["verdict"])
-    return f"{change_of(trials(), method, reference):+.1f} %, lower in {lower}, higher in {higher}"
+    return "{} %, lower in {}, higher in {}".format(*found(method, reference))
 
 
 def of_peers(loss: str, step_1: str) -> str:
