@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,9 @@ from ..data import catalog
 from .options import Commands, align, check_names, parameters_option, resumable
 from .own_tables import choose, predict, read
 from .plan import find_notebooks, plan
+
+if TYPE_CHECKING:
+    from ..study.trials import Study
 
 # Heavy imports are inside the functions that need them, so that `dmls2r --help` is fast.
 
@@ -96,14 +99,6 @@ def run(
 
 @main.command()
 @click.option(
-    "--study",
-    type=click.Choice(["paper", "few-labels", "newer-losses"]),
-    default="paper",
-    show_default=True,
-    help="The paper's tables with their controls; what choosing rows, averaging and intervals are worth; or "
-    "newer losses in place of step 2.",
-)
-@click.option(
     "--datasets",
     multiple=True,
     metavar="NAME",
@@ -117,38 +112,40 @@ def run(
     multiple=True,
     type=click.IntRange(3),
     metavar="N",
-    help="Repeatable. Default: 10, 20, 50, and for the paper what Table 1 has at 100.",
+    help="Repeatable. Default: 10, 20, 50, and what Table 1 has at 100.",
 )
 @click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="How many splits.")
 @click.option("--jobs", default=2, show_default=True, help="Processes side by side; -1: one per core.")
 @click.option(
     "--output", type=FOLDER, default="results", show_default=True, help="Has trials, which are not run again."
 )
-def benchmark(study: str, seeds: int, jobs: int, output: Path, **chosen: Any) -> None:
+def benchmark(output: Path, **given: Any) -> None:
     """Run every method on the same splits and add a row per trial to a table in the output folder.
 
-    It may be stopped at any moment: the same command does the rest. `dmls2r tables` shows the results of
-    the study of the paper; notebooks 09 to 11 those of the other studies that come with the package.
+    It may be stopped at any moment: the same command does the rest. `dmls2r tables` shows the results.
     """
+    from ..study.benchmark import TRIALS
+
+    run_study(TRIALS, output, **given)
+    click.echo(f"done; now: dmls2r tables {output}")
+
+
+def run_study(study: Study, output: Path, seeds: int, jobs: int, **chosen: Any) -> None:
+    """Run the trials of a study that a folder does not hold yet, with a bar for those who wait."""
     from tqdm import tqdm
 
     from ..foundation.parameters import check_rules
-    from ..study.benchmark import TRIALS
-    from ..study.few_labels import FEW_LABELS
-    from ..study.newer import NEWER_LOSSES
     from ..study.trials import REPORT_SEEDS
 
     check_rules({"--jobs": jobs})
-    chosen_study = {"paper": TRIALS, "few-labels": FEW_LABELS, "newer-losses": NEWER_LOSSES}[study]
     some_seeds = range(REPORT_SEEDS.start, REPORT_SEEDS.start + seeds)
-    progress = chosen_study.run(output, seeds=some_seeds, n_jobs=jobs, **chosen)
+    progress = study.run(output, seeds=some_seeds, n_jobs=jobs, **chosen)
     to_do = next(progress)
-    click.echo(f"{to_do} trials to do, into {chosen_study.path(output)}")
+    click.echo(f"{to_do} trials to do, into {study.path(output)}")
     seldom = 0.1 if sys.stderr.isatty() else 30  # seconds between lines where there is no terminal
     with resumable(), tqdm(total=to_do, unit=" trials", mininterval=seldom) as bar:
         for left in progress:
             bar.update(to_do - left - bar.n)
-    click.echo(f"done; now: dmls2r tables {output}" if study == "paper" else "done")
 
 
 @main.command()

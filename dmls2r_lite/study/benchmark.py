@@ -10,12 +10,13 @@ and `finished` (UTC).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from sklearn.base import RegressorMixin
 
 from ..data.datasets import Dataset
-from .trials import AS_PUBLISHED, N_LABELED, Rows, Study, run_seeds
+from .trials import AS_PUBLISHED, N_LABELED, Rows, Study, read_shipped, run_seeds
 
 BENCHMARK_DATASETS = ("boston", "superconductivity", AS_PUBLISHED, "air_quality")
 HALF = "step 1, half the epochs"  # both steps without step 2: its epochs are left out
@@ -83,4 +84,4 @@ TRIALS = Study(
     measure=_measure,
     sizes=_sizes,
 )
-run_benchmark, read_trials, shipped_trials = TRIALS.run, TRIALS.read, TRIALS.shipped
+run_benchmark, read_trials, shipped_trials = TRIALS.run, TRIALS.read, partial(read_shipped, TRIALS.name)

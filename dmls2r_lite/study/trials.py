@@ -31,11 +31,14 @@ PACKAGES = ("dmls2r-lite", "numpy", "scikit-learn", "torch")
 RESULTS = Path(__file__).parent / "results"  # what comes with the package
 
 Rows = list[dict[str, Any]]  # one for each seed
+Replacing = Callable[[pd.DataFrame, int], pd.DataFrame]  # of rows and a seed: others in their place
 Sets = tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Series]  # X and y to learn from, and to measure on
 
 
-def as_split(split: Split, seed: int) -> Sets:
-    """All samples, whatever the seed."""
+def as_split(split: Split, seed: int, unlabeled: Replacing | None = None) -> Sets:
+    """All samples, with other rows in the place of unlabeled ones if a function of these is given."""
+    if unlabeled is not None:
+        split = replace(split, X_unlabeled=unlabeled(split.X_unlabeled, seed))
     return split.X_train, split.y_train, split.X_test, split.y_test
 
 
@@ -46,6 +49,7 @@ def run_trials(
     n_unlabeled: int,
     seeds: Sequence[int],
     n_jobs: int | None = None,
+    unlabeled: Replacing | None = None,
 ) -> pd.DataFrame:
     """Fit every method on every split and measure it on the rest.
 
@@ -64,6 +68,8 @@ def run_trials(
     seeds : sequence of int
     n_jobs : int, optional
         Processes, as in joblib. A trial runs on one thread, so results are the same for any number.
+    unlabeled : callable, optional
+        Rows to give in the place of unlabeled ones, from these and the seed: `shuffle_columns`, for example.
 
     Returns
     -------
@@ -72,8 +78,9 @@ def run_trials(
         set in the target's unit, `fit_seconds`, `predict_seconds`, `n_unlabeled`, `n_test`.
     """
     check_rules({"n_jobs": n_jobs, "n_unlabeled": n_unlabeled})
+    sets = partial(as_split, unlabeled=unlabeled)
     parts = Parallel(n_jobs=n_jobs, **ending_with_us())(
-        delayed(run_seeds)(dataset, name, method, n, n_unlabeled, list(seeds))
+        delayed(run_seeds)(dataset, name, method, n, n_unlabeled, list(seeds), prepare=sets)
         for n in n_labeled
         for name, method in methods.items()
     )
@@ -286,11 +293,19 @@ class Study:
         numbers = [*self.key[-2:], *self.measured]
         return trials.assign(**{name: pd.to_numeric(trials[name]) for name in numbers})
 
-    def shipped(self) -> pd.DataFrame:
-        """Read the trials that come with the package; `attrs` say how they were made."""
-        trials = pd.read_csv(RESULTS / f"{self.name}.csv.gz")
-        trials.attrs = json.loads((RESULTS / f"{self.name}.json").read_text())
-        return trials
+
+def read_shipped(name: str) -> pd.DataFrame:
+    """Trials that come with the package; `attrs` say how they were made.
+
+    Parameters
+    ----------
+    name : str
+        "trials" for those of the paper's tables, "few_labels" and "newer_losses" for those of the studies of
+        these names, which say what the columns hold.
+    """
+    trials = pd.read_csv(RESULTS / f"{name}.csv.gz")
+    trials.attrs = json.loads((RESULTS / f"{name}.json").read_text())
+    return trials
 
 
 @cache

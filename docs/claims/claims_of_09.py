@@ -9,16 +9,16 @@ import pandas as pd
 from claims import count_shown
 
 from dmls2r_lite.study.comparing import HELPED, give_verdict
-from dmls2r_lite.study.few_labels import CHOSEN, RANDOM, shipped_few_labels
-from dmls2r_lite.study.trials import AS_PUBLISHED
+from dmls2r_lite.study.trials import AS_PUBLISHED, read_shipped
 
+RANDOM, CHOSEN = "random", "chosen"
 LEARNERS = ("DML-S2R", "extra trees", "extra trees on pairs", "Gaussian process", "ridge", "average")
 
 
 @cache
 def trials_of_six() -> pd.DataFrame:
     """Trials of the six learners, where the datasets are those with chosen rows."""
-    trials = shipped_few_labels()
+    trials = read_shipped("few_labels")
     return trials[trials["method"].isin(LEARNERS) & (trials["dataset"] != AS_PUBLISHED)]
 
 
@@ -120,7 +120,7 @@ def spaces() -> str:
 
 def held_out_errors() -> str:
     """Mean error on labels left out, relative to the one on test rows."""
-    trials = shipped_few_labels().dropna(subset=["expected"])
+    trials = read_shipped("few_labels").dropna(subset=["expected"])
     trials = trials[trials["choice"].isin([RANDOM, CHOSEN]) & (trials["dataset"] != AS_PUBLISHED)]
     ratios = np.log(trials["expected"] / trials["mae"])
     means = np.exp(ratios.groupby([trials["method"], trials["choice"]]).mean()).unstack("choice")

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from dmls2r_lite.study.few_labels import shipped_few_labels
+from dmls2r_lite.study.trials import read_shipped
 
 CELL = ["method", "n_labeled", "dataset"]
 
@@ -40,4 +40,4 @@ def intervals(trials: pd.DataFrame) -> str:
 
 def blocks() -> dict[str, str]:
     """Each block between `<!-- rows: NAME -->` and `<!-- end -->`."""
-    return {"intervals": intervals(shipped_few_labels().dropna(subset="coverage_80"))}
+    return {"intervals": intervals(read_shipped("few_labels").dropna(subset="coverage_80"))}

@@ -7,22 +7,23 @@ from functools import cache
 
 import pandas as pd
 from claims import change_of, count_shown
-from claims_of_09 import cells_of, percent
+from claims_of_09 import CHOSEN, RANDOM, cells_of, percent
 
 from dmls2r_lite.study.benchmark import HALF
 from dmls2r_lite.study.comparing import HELPED, VERDICTS, give_verdict
-from dmls2r_lite.study.few_labels import CHOSEN, RANDOM
-from dmls2r_lite.study.newer import N_PEERS, STOPPED, name_arms, shipped_newer_losses
+from dmls2r_lite.study.trials import read_shipped
 
-PEERS = f"peers x {N_PEERS}"
+PEERS = "peers x 7"
 LOSSES = ("ranked list", "Rank-N-Contrast", "log-ratio", "loop consistency", "barycentre", PEERS)
-STOPPED_STEP_1 = f"step 1 {STOPPED}"
+STOPPED_STEP_1 = "step 1 stopped"
 
 
 @cache
 def trials() -> pd.DataFrame:
-    """The shipped ones, with the kind of rows in a method's name."""
-    return name_arms(shipped_newer_losses())
+    """The shipped ones, with the kind of rows in a method's name if they are not real ones."""
+    shipped = read_shipped("newer_losses")
+    arms = shipped["method"] + " (" + shipped["rows"] + ")"
+    return shipped.assign(method=arms.str.removesuffix(" (real)"))
 
 
 @cache
@@ -44,16 +45,16 @@ def told(method: str, reference: str) -> str:
 
 def of_peers(loss: str, step_1: str) -> str:
     """Step 1 of as many networks as the loss has."""
-    return f"{step_1} x {N_PEERS}" if loss == PEERS else step_1
+    return f"{step_1} x 7" if loss == PEERS else step_1
 
 
 def each_loss() -> str:
     """Each loss against step 1, against half the epochs, and against itself on shuffled rows."""
     lines = []
     for loss in LOSSES:
-        real, shuffled, noise = (f"{loss} ({rows})" for rows in ("real", "shuffled", "noise"))
+        shuffled, noise = (f"{loss} ({rows})" for rows in ("shuffled", "noise"))
         half = of_peers(loss, HALF)
-        against = [shown(real, other) for other in (of_peers(loss, "step 1"), half, shuffled)]
+        against = [shown(loss, other) for other in (of_peers(loss, "step 1"), half, shuffled)]
         on_other = [f"{change_of(trials(), arm, half):+.1f}" for arm in (shuffled, noise)]
         lines.append(f"| {' | '.join([loss, *against, *on_other])} |")
     n_cells = trials().groupby(["dataset", "n_labeled"]).ngroups
@@ -74,9 +75,9 @@ def verdicts() -> str:
     total: Counter[str] = Counter()
     beyond = []
     for loss in LOSSES:
-        real, half, shuffled = f"{loss} (real)", of_peers(loss, HALF), f"{loss} (shuffled)"
-        total.update(give_verdict(trials(), real, of_peers(loss, "step 1"), [half, shuffled])["verdict"])
-        n_helped = (give_verdict(trials(), real, half, [shuffled])["verdict"] == HELPED).sum()
+        half, shuffled = of_peers(loss, HALF), f"{loss} (shuffled)"
+        total.update(give_verdict(trials(), loss, of_peers(loss, "step 1"), [half, shuffled])["verdict"])
+        n_helped = (give_verdict(trials(), loss, half, [shuffled])["verdict"] == HELPED).sum()
         beyond += [f"{loss} in {n_helped}"] if n_helped else []
     counts = ", ".join(f"*{verdict}* in {total[verdict]}" for verdict in VERDICTS)
     return (
@@ -90,16 +91,15 @@ def verdicts() -> str:
 
 def stopping() -> str:
     """Step 1 stopped early, and the barycentre beside it."""
-    real, both = "barycentre (real)", f"barycentre {STOPPED} (real)"
     return "\n".join(
         [
             "In these 15 cells:",
             "",
             f"- half the epochs, against step 1: {told(HALF, 'step 1')}",
             f"- stopped by cross-validation, against step 1: {told(STOPPED_STEP_1, 'step 1')}",
-            f"- barycentre, against step 1 stopped: {told(real, STOPPED_STEP_1)}",
-            f"- barycentre stopped, against step 1 stopped: {told(both, STOPPED_STEP_1)}",
-            f"- seven networks of step 1, against one: {told(f'step 1 x {N_PEERS}', 'step 1')}",
+            f"- barycentre, against step 1 stopped: {told('barycentre', STOPPED_STEP_1)}",
+            f"- barycentre stopped, against step 1 stopped: {told('barycentre stopped', STOPPED_STEP_1)}",
+            f"- seven networks of step 1, against one: {told('step 1 x 7', 'step 1')}",
         ]
     )
 

@@ -1,8 +1,10 @@
 """Trials of choosing, averaging and intervals: which rows are chosen, what is measured, what is kept."""
 
+import few_labels
 import numpy as np
 import pandas as pd
 import pytest
+from few_labels import CHOICES, CHOSEN, FEW_LABELS, RANDOM, SPACES, has_intervals
 from numpy.testing import assert_array_equal
 from sklearn.cluster import KMeans
 from sklearn.ensemble import ExtraTreesRegressor
@@ -13,16 +15,7 @@ from dmls2r_lite.foundation.parameters import ParameterError
 from dmls2r_lite.practice.choosing import choose_rows
 from dmls2r_lite.practice.intervals import ConformalRegressor
 from dmls2r_lite.rivals.plain import plain_models
-from dmls2r_lite.study import few_labels
-from dmls2r_lite.study.few_labels import (
-    CHOICES,
-    CHOSEN,
-    FEW_LABELS,
-    RANDOM,
-    SPACES,
-    has_intervals,
-    shipped_few_labels,
-)
+from dmls2r_lite.study.trials import read_shipped
 
 N, SEED = 10, 3
 
@@ -88,7 +81,9 @@ class TestChoices:
 
 def test_where_intervals_are_measured():
     """Not where they take longest, and not where nothing is asked about them: as in the shipped trials."""
-    cells = shipped_few_labels().groupby(["dataset", "method", "choice", "n_labeled"])["width_80"].count()
+    cells = (
+        read_shipped("few_labels").groupby(["dataset", "method", "choice", "n_labeled"])["width_80"].count()
+    )
     once = ("boston", "average", CHOSEN, 50)  # though it takes long
     assert set(cells.index[cells == 20]) - {once} == {cell for cell in cells.index if has_intervals(*cell)}
     assert not has_intervals(*once)

@@ -1,15 +1,10 @@
 """The trials of notebook 08 that come with the package."""
 
-import sys
-from pathlib import Path
-
+import images
 import pandas as pd
 import pytest
 
 from dmls2r_lite.study.trials import RESULTS
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-import images
 
 TRIALS = pd.read_csv(RESULTS / "images.csv")
 

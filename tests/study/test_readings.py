@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.readings import ARMS, run, summarize
 from numpy.testing import assert_allclose
+from readings import ARMS, run, summarize
 from scipy.stats import wilcoxon
 
 from dmls2r_lite.data import load_dataset, split_dataset

@@ -3,12 +3,14 @@
 import itertools
 import re
 
+import make
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 from dmls2r_lite.command import cli
 from dmls2r_lite.rivals.plain import plain_models
+from dmls2r_lite.study import trials as driver
 from dmls2r_lite.study.benchmark import AS_PUBLISHED, BENCHMARK_DATASETS, shipped_trials
 from dmls2r_lite.study.comparing import give_verdict
 from dmls2r_lite.study.reproduction import (
@@ -227,13 +229,20 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("study", "method", "n_trials"), [("few-labels", "median", 2), ("newer-losses", "ranked list", 6)]
     )
-    def test_other_studies(self, study, method, n_trials, tmp_path):
-        asked = f"--study {study} --datasets toy --n-labeled 10 --seeds 2 --jobs 1 --output {tmp_path}"
-        result = CliRunner().invoke(cli.main, ["benchmark", *asked.split(), "--methods", method])
+    def test_other_studies(self, study, method, n_trials, tmp_path, monkeypatch):
+        """They run from a clone, and what they have found is packed so that it is read again."""
+        for module in (make, driver):
+            monkeypatch.setattr(module, "RESULTS", tmp_path)
+        asked = f"{study} {tmp_path} --datasets toy --n-labeled 10 --seeds 2 --jobs 1 --pack"
+        result = CliRunner().invoke(make.main, [*asked.split(), "--methods", method])
         assert result.exit_code == 0, result.output
-        table = tmp_path / f"{study.replace('-', '_')}.csv"
-        assert f"{n_trials} trials to do, into {table}" in result.output
-        assert len(pd.read_csv(table)) == n_trials
+        name = study.replace("-", "_")
+        assert f"{n_trials} trials to do, into {tmp_path / name}.csv" in result.output
+        packed = driver.read_shipped(name)
+        assert len(packed) == n_trials
+        assert packed.attrs["command"] == f"python studies/make.py {study}"
+        wrong = CliRunner().invoke(make.main, [study, str(tmp_path), "--methods", "meddian"])
+        assert (wrong.exit_code, "methods must be among" in wrong.output) == (1, True)
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

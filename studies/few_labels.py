@@ -1,11 +1,10 @@
 """What choosing rows, averaging and intervals are worth: trials over many seeds, with placebos.
 
-``shipped_few_labels()`` gives those that come with the package, on the report seeds: a row per `dataset`,
-`method` (a learner), `choice` (see `CHOICES`), `n_labeled` and `seed`. `mae` is the error on `n_test` rows.
-For some learners also what held-out labels made one expect (`expected`), and the share of test rows that
-intervals of CV+ hold and their mean width (`coverage_80`, `width_80`, and so on), beside intervals of a
-constant width around the estimates. Those of the average are of its weighted mean, before estimates far from
-most others were moved: docs/results.md says what that changes.
+``read_shipped("few_labels")`` gives those that come with the package, on the report seeds: a row per
+`dataset`, `method` (a learner), `choice` (see `CHOICES`), `n_labeled` and `seed`. `mae` is the error on
+`n_test` rows. For some learners also what held-out labels made one expect (`expected`), and the share of test
+rows that intervals of CV+ hold and their mean width (`coverage_80`, `width_80`, and so on), beside intervals
+of a constant width around the estimates. `make.py` makes them anew.
 """
 
 from __future__ import annotations
@@ -20,11 +19,14 @@ from sklearn.base import RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
 
-from ..data.datasets import Dataset, Split, split_dataset
-from ..practice.choosing import choose_rows
-from ..practice.folds import fit_with_seed
-from ..practice.intervals import ConformalRegressor, rank_of_bound
-from .trials import AS_PUBLISHED, Rows, Sets, Study, load_benchmark_dataset, run_seeds
+from dmls2r_lite.data.datasets import Dataset, Split, split_dataset
+from dmls2r_lite.estimators import DMLS2RRegressor
+from dmls2r_lite.practice.averaging import AveragedRegressor
+from dmls2r_lite.practice.choosing import choose_rows
+from dmls2r_lite.practice.folds import fit_with_seed
+from dmls2r_lite.practice.intervals import ConformalRegressor, rank_of_bound
+from dmls2r_lite.rivals.plain import plain_models
+from dmls2r_lite.study.trials import AS_PUBLISHED, Rows, Sets, Study, load_benchmark_dataset, run_seeds
 
 MAX_TEST_ROWS = 1000
 
@@ -38,10 +40,6 @@ CHOICES = (RANDOM, CHOSEN, "k-means", *SPACES)
 
 def few_label_methods() -> dict[str, RegressorMixin]:
     """The learners: DML-S2R, the average, and the plain models, of which some also stand for their kind."""
-    from ..estimators import DMLS2RRegressor
-    from ..practice.averaging import AveragedRegressor
-    from ..rivals.plain import plain_models
-
     return {"DML-S2R": DMLS2RRegressor(), "average": AveragedRegressor(), **plain_models()}
 
 
@@ -77,7 +75,6 @@ def _choose(dataset: str, choice: str, n: int, seed: int) -> np.ndarray:
         return choose_rows(pool, n)
     if choice == "k-means":
         return _nearest_to_centres(pool, n, seed)
-    from ..estimators import DMLS2RRegressor
 
     y = split.y_train.mask(np.arange(len(pool)) >= len(half))
     space = pool.to_numpy()
@@ -142,4 +139,3 @@ FEW_LABELS = Study(
     kinds=choices_of,
     min_labeled=9,  # an interval of 90 % takes as many
 )
-shipped_few_labels = FEW_LABELS.shipped

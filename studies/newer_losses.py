@@ -1,25 +1,24 @@
 """What newer losses are worth in place of step 2, beside placebos: trials over many seeds.
 
-``shipped_newer_losses()`` gives those that come with the package, on the report seeds: a row per `dataset`,
-`method` (see `newer_methods`), `rows` (what was given as unlabeled rows: real ones, the same with shuffled
-columns, or noise), `n_labeled` and `seed`, with `mae` on `n_test` rows.
+``read_shipped("newer_losses")`` gives those that come with the package, on the report seeds: a row per
+`dataset`, `method` (see `newer_methods`), `rows` (what was given as unlabeled rows: real ones, the same with
+shuffled columns, or noise), `n_labeled` and `seed`, with `mae` on `n_test` rows. `make.py` makes them anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
-import pandas as pd
 from sklearn.base import RegressorMixin
 
-from ..data.datasets import Dataset, Split
-from .benchmark import HALF
-from .trials import Rows, Sets, Study, as_split, run_seeds
-
-if TYPE_CHECKING:
-    from ..training import Step
+from dmls2r_lite.data.datasets import Dataset
+from dmls2r_lite.estimators import DMLS2RRegressor
+from dmls2r_lite.rivals import newer
+from dmls2r_lite.rivals.placebos import draw_noise, shuffle_columns
+from dmls2r_lite.study.benchmark import HALF
+from dmls2r_lite.study.trials import Rows, Study, as_split, run_seeds
 
 MAX_TEST_ROWS = 1000
 REAL, SHUFFLED, NOISE = ROWS = ("real", "shuffled", "noise")  # what is given as unlabeled rows
@@ -32,9 +31,6 @@ def newer_methods() -> dict[str, RegressorMixin]:
 
     Weights were chosen on the seeds 0 to 9, see notebook 11.
     """
-    from ..estimators import DMLS2RRegressor
-    from ..rivals import newer
-
     step_1 = {"schedule": "pairwise_only"}
     half = {**step_1, "n_epochs": DMLS2RRegressor.n_epochs // 2}
     barycentre = {"metric_step": newer.BarycentreStep()}
@@ -72,13 +68,8 @@ N_ROWS = {  # with how many of `ROWS` a method is tried: those that have no use 
 def _measure(
     dataset: Dataset, name: str, method: RegressorMixin, rows: str, n_labeled: int, seeds: Sequence[int]
 ) -> Rows:
-    from ..rivals.placebos import draw_noise, shuffle_columns
-
-    change = {REAL: lambda X, seed: X, SHUFFLED: shuffle_columns, NOISE: draw_noise}[rows]
-
-    def prepare(split: Split, seed: int) -> Sets:
-        return as_split(replace(split, X_unlabeled=change(split.X_unlabeled, seed)), seed)
-
+    unlabeled = {REAL: None, SHUFFLED: shuffle_columns, NOISE: draw_noise}[rows]
+    prepare = partial(as_split, unlabeled=unlabeled)
     return run_seeds(dataset, name, method, n_labeled, dataset.n_unlabeled, seeds, MAX_TEST_ROWS, prepare)
 
 
@@ -91,49 +82,3 @@ NEWER_LOSSES = Study(
     measure=_measure,
     kinds=lambda dataset, method: [(rows,) for rows in ROWS[: N_ROWS.get(method, 1)]],
 )
-shipped_newer_losses = NEWER_LOSSES.shipped
-
-
-def name_arms(trials: pd.DataFrame) -> pd.DataFrame:
-    """The trials with the kind of rows in a method's name where there are several: "barycentre (shuffled)".
-
-    So `give_verdict` can take one for the other's placebo.
-    """
-    named = trials["method"] + " (" + trials["rows"] + ")"
-    return trials.assign(method=trials["method"].mask(trials["method"].isin(N_ROWS), named)).drop(
-        columns="rows"
-    )
-
-
-def run_beside_placebos(
-    datasets: Iterable[Dataset], step: Step, n_labeled: int, seeds: Sequence[int]
-) -> pd.DataFrame:
-    """Try a step of one's own in place of step 2: beside step 1 (also `HALF`), and on rows without structure.
-
-    Parameters
-    ----------
-    datasets : iterable of Dataset
-    step : Step
-        For example a `dmls2r_lite.rivals.newer.MixedStep`.
-    n_labeled : int
-    seeds : sequence of int
-        Of the splits.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per trial: `dataset`, `method` ("step 1", `HALF`, "own loss", "own loss (shuffled)" or "own
-        loss (noise)"), `n_labeled`, `seed`, `mae` and `n_test`.
-    """
-    from ..estimators import DMLS2RRegressor
-
-    known, own = newer_methods(), DMLS2RRegressor(metric_step=step)
-    arms = [*((name, known[name], REAL) for name in ("step 1", HALF)), ("own loss", own, REAL)]
-    arms += [(f"own loss ({rows})", own, rows) for rows in (SHUFFLED, NOISE)]
-    trials = pd.DataFrame(
-        row
-        for dataset in datasets
-        for name, method, rows in arms
-        for row in _measure(dataset, name, method, rows, n_labeled, seeds)
-    )
-    return trials[["dataset", "method", "n_labeled", "seed", "mae", "n_test"]]

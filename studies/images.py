@@ -1,4 +1,4 @@
-"""The trials of notebook 08, on 20 draws of its images: `python tests/benchmarks/images.py OUTPUT.csv`.
+"""The trials of notebook 08, on 20 draws of its images: `python studies/images.py OUTPUT.csv`.
 
 Images, targets and encoder are those that the notebook builds by hand. Beside both steps, step 1 alone (also
 with half the epochs) and a placebo, step 1 that is not told who belongs to whom, and a plain CNN: the encoder
@@ -20,7 +20,7 @@ from dmls2r_lite.rivals.placebos import null_loss
 from dmls2r_lite.rivals.twins import MLPRegressor
 from dmls2r_lite.training import PairwiseStep
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "teaching"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "teaching"))
 from test_hand_built import hand_built
 
 N_LABELED, N_UNLABELED, N_TEST, N_EPOCHS = 50, 1000, 500, 10

@@ -1,4 +1,4 @@
-"""Compare readings of the paper: `python tests/benchmarks/readings.py OUTPUT.csv [--n-labeled 20]`.
+"""Compare readings of the paper: `python studies/readings.py OUTPUT.csv [--n-labeled 20]`.
 
 The paper leaves choices open (scaling of the target, the loss's margins, the optimizer's state, ...).
 Each reading changes the default in one respect or a few. On the seeds for choosing, 0 to 19, every
