@@ -120,24 +120,3 @@ def _weighted_mean(costs: Tensor, d: Tensor, temperature: float, weight_gradient
     if not weight_gradient:
         weights = weights.detach()
     return (weights * costs).sum(dim=1)
-
-
-def to_indices_tuple(positives: Tensor, negatives: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Mined sets, each (N, k), as the `indices_tuple` of pytorch-metric-learning: pairs of anchor and sample.
-
-    Its losses take anchors' codes as `embeddings` and those of the unlabeled samples as `ref_emb`.
-    """
-    anchors = torch.arange(len(positives), device=positives.device).repeat_interleave(positives.shape[1])
-    return anchors, positives.flatten(), anchors, negatives.flatten()
-
-
-def metric_loss_from(loss: Callable[..., Tensor]) -> MetricLoss:
-    """Let a loss of pytorch-metric-learning drive step 2: `DMLS2RRegressor(metric_loss=...)`."""
-
-    def metric_loss(batch: MetricBatch) -> Tensor:
-        n, k, _ = batch.positives.shape
-        numbers = torch.arange(2 * n * k, device=batch.anchors.device).view(2, n, k)
-        samples = torch.cat([batch.positives, batch.negatives]).flatten(0, 1)
-        return loss(batch.anchors, indices_tuple=to_indices_tuple(*numbers), ref_emb=samples)
-
-    return metric_loss

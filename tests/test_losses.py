@@ -8,7 +8,7 @@ import torch
 from torch.testing import assert_close
 
 from dmls2r_lite.foundation.scores import pairwise_similarity_loss_all_pairs
-from dmls2r_lite.losses import metric_loss_from, pairwise_similarity_loss, ranked_list_loss, to_indices_tuple
+from dmls2r_lite.losses import pairwise_similarity_loss, ranked_list_loss
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 
@@ -133,27 +133,3 @@ class TestRankedListLoss:
     def test_parameters_out_of_range(self, name, value):
         with pytest.raises(ValueError, match=f"^{name} must be"):
             ranked_list_loss(self.ANCHORS, self.POSITIVES, self.NEGATIVES, **{name: value})
-
-
-class TestPytorchMetricLearning:
-    def test_indices_tuple_by_hand(self):
-        positives, negatives = torch.tensor([[5, 7], [6, 5]]), torch.tensor([[1, 2], [0, 3]])
-        anchors, first, again, second = to_indices_tuple(positives, negatives)
-        assert anchors.tolist() == again.tolist() == [0, 0, 1, 1]
-        assert (first.tolist(), second.tolist()) == ([5, 7, 6, 5], [1, 2, 0, 3])
-
-    def test_its_loss_as_a_loss_of_step_2_equals_loop(self):
-        losses = pytest.importorskip("pytorch_metric_learning.losses")
-        anchors, positives, negatives = codes = [
-            torch.nn.functional.normalize(randn(*shape, 4, seed=seed), dim=-1)
-            for seed, shape in enumerate([(6,), (6, 3), (6, 3)])
-        ]
-        loss = metric_loss_from(losses.ContrastiveLoss(pos_margin=0.3, neg_margin=1.1))(
-            naive.batch_of(*codes)
-        )
-        parts = []
-        for members, cost in ((positives, lambda d: d - 0.3), (negatives, lambda d: 1.1 - d)):
-            costs = [cost((a - m).norm()) for a, row in zip(anchors, members, strict=True) for m in row]
-            above = [c for c in costs if c > 0]  # that library averages over the pairs that cost something
-            parts.append(sum(above) / len(above))
-        assert_close(loss, sum(parts))

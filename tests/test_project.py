@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 
 import claims
+import naive
 import nbformat
 import pandas as pd
 import pytest
@@ -257,7 +258,7 @@ def test_code_in_texts_runs(tmp_path, monkeypatch):
     names: dict = {}
     both = "".join((ROOT / "docs" / name).read_text() for name in ("own_code.md", "scale.md"))
     blocks = re.findall(r"```python\n(.+?)```", both, flags=re.S)
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     for code in blocks:
         exec(code, names)
     assert names["model"].predict(names["X_new"]).shape == names["y_new"].shape
@@ -265,6 +266,14 @@ def test_code_in_texts_runs(tmp_path, monkeypatch):
     assert names["search"].best_params_["k"] in (3, 5)
     holding = names["stacked"].named_estimators_["DML-S2R"].estimator_
     assert (holding.n_labeled_, holding.n_unlabeled_) == (30, 270)
+    batch = naive.batch_of(*(0.3 * torch.randn(*shape, 4) for shape in ((6,), (6, 3), (6, 3))))
+    parts = []
+    for members, cost in ((batch.positives, lambda d: d - 0.3), (batch.negatives, lambda d: 1.1 - d)):
+        costs = [cost((a - m).norm()) for a, row in zip(batch.anchors, members, strict=True) for m in row]
+        above = [c for c in costs if c > 0]  # that library averages over the pairs that cost something
+        parts.append(sum(above) / len(above))
+    assert names["metric_loss"](batch).item() == pytest.approx(sum(parts).item())
+    assert names["contrasted"].history_["loss"].notna().all()
     exported = torch.export.load("model.pt2").module()(names["rows"])
     assert exported.tolist() == pytest.approx(names["model"].predict(names["X_new"]).tolist(), rel=1e-9)
     truth = names["u"].sum(dim=1)
