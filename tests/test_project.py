@@ -266,7 +266,8 @@ def test_code_in_texts_runs(tmp_path, monkeypatch):
     assert names["search"].best_params_["k"] in (3, 5)
     holding = names["stacked"].named_estimators_["DML-S2R"].estimator_
     assert (holding.n_labeled_, holding.n_unlabeled_) == (30, 270)
-    batch = naive.batch_of(*(0.3 * torch.randn(*shape, 4) for shape in ((6,), (6, 3), (6, 3))))
+    shapes = ((6, 4), (6, 3, 4), (6, 3, 4))
+    batch = naive.batch_of(*(torch.nn.functional.normalize(torch.randn(shape), dim=-1) for shape in shapes))
     parts = []
     for members, cost in ((batch.positives, lambda d: d - 0.3), (batch.negatives, lambda d: 1.1 - d)):
         costs = [cost((a - m).norm()) for a, row in zip(batch.anchors, members, strict=True) for m in row]

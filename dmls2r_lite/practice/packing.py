@@ -15,9 +15,9 @@ import io
 import json
 import pickle
 import re
+import threading
 import zlib
 from importlib import import_module
-from threading import Lock
 from types import FunctionType
 from typing import Any
 from zipfile import ZipFile
@@ -76,7 +76,7 @@ NAMES = _by_name(  # what they may refer to, as a parameter for example
         "numpy": "float32 float64 int64",
     }
 )
-_LOADING = Lock()  # PyTorch's list is one for all threads
+_LOADING = threading.Lock()  # PyTorch's list is one for all threads
 
 
 def pack(versions: dict[str, str], contents: dict[str, Any]) -> bytes:
