@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from browsers import follow_links, open_browser, violations
 from bs4 import BeautifulSoup
+from course_size import course_size
 from notebook_runs import PATHS
 from playwright.sync_api import expect
 
@@ -54,7 +55,7 @@ def test_figures_have_alternative_texts(pages):
         for image in page.article.find_all("img") if page.article else []:
             assert len(image.get("alt", "")) > 20, (path.name, image.get("src"))
             n_figures += 1
-    assert n_figures >= 69
+    assert n_figures >= course_size().loc["all", "figures"]
 
 
 def test_nothing_comes_from_the_net(pages):
