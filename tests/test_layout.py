@@ -22,7 +22,7 @@ ALLOWED = {  # what may import what besides itself, at any time
     "rivals": {"foundation", "method"},
     "practice": {"foundation", "data", "method", "rivals"},
     "study": {"foundation", "data", "method", "rivals", "practice"},
-    "teaching": {"foundation", "data", "method", "practice", "study"},
+    "teaching": {"foundation", "data", "practice", "study"},
     "command": {"foundation", "data", "practice", "study", "teaching"},
 }
 FREE_OF_TORCH = {"data", "study"}  # at import; those of data always

@@ -307,7 +307,7 @@ def test_the_course_stays_as_small_as_it_is():
     size = course_size()
     assert size.drop("all")["minutes"].max() <= 30
     assert size.drop("all")["figures"].max() <= 6
-    assert size.loc["all", "folded lines"] <= 2000
+    assert size.loc["all", "folded lines"] <= 2150
     assert size.loc["all", "words"] <= 22_000
     assert size.loc["all", "minutes"] <= 300
     for path in NOTEBOOKS:  # pages need not be scrolled sideways

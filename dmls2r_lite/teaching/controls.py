@@ -97,7 +97,8 @@ class Explorer:
 
         texts = {name: list(map(str, values)) for name, values in self.controls.items()}
         kinds = [{"name": name, "menu": name in self.menus, "values": texts[name]} for name in texts]
-        form = Form(controls=kinds, places={name: texts[name].index(str(self.start[name])) for name in texts})
+        places = {name: values.index(self.start[name]) for name, values in self.controls.items()}
+        form = Form(controls=kinds, places=places)
 
         def redraw(_: Any = None) -> None:
             chosen = {name: self.controls[name][place] for name, place in form.places.items()}

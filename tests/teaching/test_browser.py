@@ -17,44 +17,19 @@ from pathlib import Path
 import nbformat
 import pytest
 from browsers import SEEN, open_browser, violations
+from explorer_cells import cells_of
 from nbformat.v4 import new_code_cell, new_notebook
 from notebook_runs import PATHS
 from playwright.sync_api import expect
 
 ROOT = Path(__file__).parents[2]
 EXERCISE = "1_pairwise_modeling.ipynb"
-MADE = """
-import numpy as np
-import torch
-from dmls2r_lite.study.benchmark import shipped_trials
-from dmls2r_lite.teaching.explorers import *
-
-rng = np.random.default_rng(0)
-y, y_unlabeled = rng.uniform(0, 50, 6), rng.uniform(0, 50, 15)
-codes = [rng.uniform(size=(21, 4)) for _ in range(5)]
-trials = shipped_trials()
-units = dict.fromkeys(trials["dataset"], "u")"""
-EXPLORERS = {  # how each is made of that, and its controls with keys that change them
-    "pairs_explorer({n: (y[:n] + n, y_unlabeled - n) for n in (2, 4, 6)}, y, y_unlabeled, 'm')": {
-        "N": ["ArrowLeft", "ArrowDown"]
-    },
-    """mining_explorer(
-    torch.from_numpy(y[:, None] - y_unlabeled), (codes[0][:6], codes[0][6:]),
-    (codes[1][:6, :2], codes[1][6:, :2]), (y, y_unlabeled), 'm',
-    {'k': 3, 'mode': 'absolute', 'boundary': 1.2, 'margin': 0.4, 'temperature': 10.0})""": {
-        "mode": ["ArrowDown", "ArrowUp"],
-        "boundary": ["ArrowRight", "ArrowUp", "ArrowLeft"],
-    },
-    "epochs_explorer(codes, [5, 4, 3, 2, 1], np.append(y, y_unlabeled), np.arange(21) < 6, 'm')": {
-        "moment": ["Home", "ArrowRight", "PageUp"]
-    },
-    "trials_explorer(trials, units, {'dataset': 'boston', 'N': 20})": {
-        "method": ["ArrowDown", "ArrowUp", "c"],
-        "N": ["ArrowLeft", "ArrowRight"],
-    },
-    """choices_explorer(
-    codes[0][:, :2], {name: rng.uniform(size=(5, 21)) for name in ('rule', 'random')},
-    {'rule': [3, 7, 1, 0], 'random': [11, 10, 9, 8]})""": {"choice": ["ArrowDown"], "labels": ["ArrowRight"]},
+EXPLORERS = {  # by the number of their notebook: controls with keys that change them
+    "01": {"N": ["ArrowLeft", "ArrowDown"]},
+    "02": {"mode": ["ArrowDown", "ArrowUp"], "boundary": ["ArrowRight", "ArrowUp", "ArrowLeft"]},
+    "03": {"moment": ["Home", "ArrowRight", "PageUp"]},
+    "04": {"method": ["ArrowDown", "ArrowUp", "c"], "N": ["ArrowRight", "ArrowLeft"]},
+    "09": {"choice": ["ArrowDown"], "labels": ["ArrowRight"]},
 }
 SECONDS = 1000  # in Playwright's unit
 SLOW = 150 * SECONDS  # several times what the slowest notebook takes
@@ -110,7 +85,8 @@ def lab(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lab")
     (folder / "notebooks").mkdir()
     shutil.copy(ROOT / "notebooks" / "exercises" / EXERCISE, folder / "notebooks")
-    cells = [new_code_cell(source) for source in (MADE, *(f"{made}.show()" for made in EXPLORERS))]
+    apart = [f"exec({cells_of(number)[0]!r}, names := {{}})" for number in EXPLORERS]  # they share names
+    cells = [new_code_cell(f"{source}\nnames['explorer'].show()") for source in apart]
     kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)"}
     made = new_notebook(cells=cells, metadata={"kernelspec": kernel})
     nbformat.write(made, folder / "notebooks" / "explorers.ipynb")

@@ -2,40 +2,17 @@
 
 import numpy as np
 import pytest
-import torch
+from explorer_cells import explorer_of
 from matplotlib.figure import Figure
 
-from dmls2r_lite.practice.choosing import posterior_covariance
-from dmls2r_lite.study.benchmark import shipped_trials
 from dmls2r_lite.study.reproduction import judge_benchmark
-from dmls2r_lite.teaching import controls, explorers
+from dmls2r_lite.teaching import controls
 from dmls2r_lite.teaching.plotting import VERDICT_LOOKS
 
-RNG = np.random.default_rng(0)
-N, M = 6, 15
-Y, Y_UNLABELED = RNG.uniform(0, 50, N), RNG.uniform(0, 50, M)
-CODES = RNG.uniform(size=(N, 4)), RNG.uniform(size=(M, 4))
-DIFFERENCES = torch.from_numpy(Y[:, None] - Y_UNLABELED + RNG.normal(0, 3, (N, M)))
-START = {"k": 3, "mode": "absolute", "boundary": 1.2, "margin": 0.4, "temperature": 10.0}
-POINTS = RNG.normal(size=(12, 2))
-K = np.exp(-((POINTS[:, None] - POINTS) ** 2).sum(axis=2))
-ORDERS = {"the rule": [3, 7, 1, 0], "random": [11, 10, 9, 8]}
-VARIANCES = {
-    name: np.array([posterior_covariance(K, order[:n]).diagonal() for n in range(5)])
-    for name, order in ORDERS.items()
-}
-PAIRS = explorers.pairs_explorer(
-    {n: (Y[:n] + n, Y_UNLABELED - 2 * n) for n in (2, 4, 6)}, Y, Y_UNLABELED, "m"
-)
-MINING = explorers.mining_explorer(
-    DIFFERENCES, CODES, (POINTS[:N], RNG.normal(size=(M, 2))), (Y, Y_UNLABELED), "m", START
-)
-MOMENTS = [RNG.uniform(size=(N + M, 4)) for _ in range(5)]
-IS_LABELED = np.arange(N + M) < N
-EPOCHS = explorers.epochs_explorer(MOMENTS, [5, 4, 3, 2, 1.5], np.append(Y, Y_UNLABELED), IS_LABELED, "m")
-UNITS = dict.fromkeys(shipped_trials()["dataset"], "u")
-TRIALS = explorers.trials_explorer(shipped_trials(), UNITS, {"dataset": "boston", "N": 3})
-CHOICES = explorers.choices_explorer(POINTS, VARIANCES, ORDERS)
+PAIRS, MINING, EPOCHS, TRIALS, CHOICES = map(explorer_of, ("01", "02", "03", "04", "09"))
+SEEN = MINING.draw.__globals__
+Y, Y_UNLABELED, CODES, POINTS = (SEEN[name] for name in ("y_labeled", "y_unlabeled", "codes", "points"))
+N, M, VARIANCES = len(Y), len(Y_UNLABELED), SEEN["variances"]
 
 
 @pytest.mark.parametrize("explorer", [PAIRS, MINING, EPOCHS, TRIALS, CHOICES])
@@ -60,13 +37,13 @@ def test_pairs():
 def test_mining_by_loops(mode, anchor, temperature):
     """What the sentence says, computed sample by sample."""
     row = sorted(range(N), key=lambda a: Y[a])[anchor - 1]
-    size = [abs(f) if mode == "absolute" else f for f in DIFFERENCES[row].tolist()]
+    size = [abs(f) if mode == "absolute" else f for f in SEEN["differences"][row].tolist()]
     ranked = sorted(range(M), key=lambda u: size[u])
     boundary, margin, k = 0.7, 0.3, 4
     gaps, losses = [], []
     for chosen, sign, limit in ((ranked[:k], 1, boundary - margin), (ranked[-k:], -1, boundary)):
         gaps.append(sum(abs(Y_UNLABELED[u] - Y[row]) for u in chosen) / k)
-        squares = [[(a - b) ** 2 for a, b in zip(CODES[0][row], CODES[1][u], strict=True)] for u in chosen]
+        squares = [[(a - b) ** 2 for a, b in zip(CODES[row], CODES[N + u], strict=True)] for u in chosen]
         d = [sum(some) ** 0.5 for some in squares]
         weights = [np.exp(temperature * sign * (v - limit)) for v in d]
         costs = [max(sign * (v - limit), 0) for v in d]
@@ -81,12 +58,11 @@ def test_mining_by_loops(mode, anchor, temperature):
 def test_mining_draws_the_plane_of_principal_components_and_stays_within_what_makes_sense():
     figure = Figure()
     MINING.draw(figure, **MINING.start)
-    everybody = np.concatenate(CODES)
-    centred = everybody - everybody.mean(axis=0)
+    centred = CODES - CODES.mean(axis=0)
     expected = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
     unlabeled = figure.axes[1].collections[0].get_offsets()
     np.testing.assert_allclose(np.abs(unlabeled), np.abs(expected[N:]))  # a direction has no sign
-    assert max(MINING.controls["k"]) == M
+    assert (max(MINING.controls["k"]), MINING.start["boundary"]) == (M, 1.25)  # which is no step
     beyond, within = (MINING.picture(boundary=0.1, margin=margin)[1] for margin in (2.0, 0.1))
     assert beyond == within
 
@@ -94,23 +70,21 @@ def test_mining_draws_the_plane_of_principal_components_and_stays_within_what_ma
 def test_epochs():
     epochs = [f"epoch {number} (step {2 - number % 2})" for number in range(1, 5)]
     assert EPOCHS.controls["moment"] == ["start", *epochs]
-    last = "Epoch 4 (step 2): the test MAE is 1.5 (m). Before this epoch it was 2."
-    assert EPOCHS.picture()[1] == last
+    assert EPOCHS.picture()[1] == "Epoch 4 (step 2): the test MAE is 1.5 (m). Before this epoch it was 2."
     assert EPOCHS.picture(moment="start")[1] == "Start: the test MAE is 5 (m)."
 
 
 def test_trials_have_the_verdicts_of_the_benchmark_and_their_marks():
     assert TRIALS.controls["N"] == [10, 20, 50]  # at 100 not all methods have run
-    assert TRIALS.start == {"dataset": "boston", "method": "DML-S2R", "N": 10}  # there is no N = 3
+    assert TRIALS.start == {"dataset": "boston", "method": "DML-S2R", "N": 10}  # there is no N = 6
     figure, cell = Figure(), ("superconductivity", 20)
     text = TRIALS.draw(figure, dataset=cell[0], N=cell[1], method="ridge")
-    shipped = shipped_trials()
-    others = [name for name in explorers.REFERENCES if name != "ridge"]
-    rows = {name: judge_benchmark(shipped, "ridge", name).loc[cell] for name in others}
+    shipped, references = (TRIALS.draw.__globals__[name] for name in ("shipped", "references"))
+    rows = {name: judge_benchmark(shipped, "ridge", name).loc[cell] for name in references if name != "ridge"}
     verdicts = [row["verdict"] for row in rows.values()]
     better, worse = sum(verdict.startswith("helped") for verdict in verdicts), verdicts.count("hurt")
     mae = shipped.query("dataset == @cell[0] and n_labeled == @cell[1] and method == 'ridge'")["mae"].mean()
-    assert f"mean MAE of {mae:.3g} (u): shown better than {better}, worse than {worse} of 8 others" in text
+    assert f"mean MAE of {mae:.3g} (K): shown better than {better}, worse than {worse} of 8 others" in text
 
     (ax,) = figure.axes
     names = [label.get_text() for label in ax.get_yticklabels()]
@@ -123,7 +97,7 @@ def test_trials_have_the_verdicts_of_the_benchmark_and_their_marks():
         assert drawn[name] == (row["verdict"], marker, color, pytest.approx(row["mean_difference"]))
 
 
-def test_choices_say_what_the_covariance_says():
+def test_choices_say_what_the_covariance_says_and_mark_rows():
     left = VARIANCES["random"].mean(axis=1)
     texts = [CHOICES.picture(labels=labels, choice="random")[1] for labels in range(5)]
     for labels, text in enumerate(texts):
@@ -131,9 +105,6 @@ def test_choices_say_what_the_covariance_says():
     for labels, text in enumerate(texts[:-1]):
         assert f"The next label takes {left[labels] - left[labels + 1]:.3f} away" in text
     assert "next" not in texts[-1]
-
-
-def test_marks_of_choices():
     figure = Figure()
     CHOICES.draw(figure, choice="random", labels=2)
     space = figure.axes[0]
@@ -157,15 +128,16 @@ def test_controls_in_a_live_notebook(monkeypatch):
     shown = []
     monkeypatch.setattr(controls, "display", shown.append)
     monkeypatch.setattr(controls.gc, "freeze", lambda: None)
-    TRIALS.show()
-    (form,) = shown
+    for explorer in (MINING, TRIALS):
+        explorer.show()
+        assert shown[-1].sentence == explorer.picture()[1]
+    form = shown[-1]
     kinds = [(made["name"], made["menu"]) for made in form.controls]
     assert kinds == [("dataset", True), ("method", True), ("N", False)]
     methods, sizes = (made["values"] for made in form.controls[1:])
     assert (methods, sizes) == (TRIALS.controls["method"], ["10", "20", "50"])
     before = form.picture
     assert before.startswith("data:image/png;base64,")
-    assert form.sentence == TRIALS.picture()[1]
     form.places = {**form.places, "N": 2}
     assert form.picture != before
     assert form.sentence == TRIALS.picture(N=50)[1]
