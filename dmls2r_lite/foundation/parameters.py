@@ -113,14 +113,14 @@ SCHEDULE_NAMES = ("alternate", "pairwise_only", "joint", "sequential", "sequenti
 _BY_RULE: list[tuple[Rule, str]] = [
     (COUNT, "n k n_rows n_networks n_neighbors n_epochs max_steps_per_epoch batch_size max_pool pool_size"),
     (COUNT.or_none(), "pair_batch_size anchor_batch_size"),
-    (count(2), "n_labeled n_seeds n_repeats n_splits n_folds n_peers cv"),
+    (count(2), "n_labeled n_seeds n_repeats n_splits n_folds cv"),
     (count(0), "n_unlabeled max_rounds"),
     (count(0, 2**31), "seed"),  # seeds count up from here, and NumPy's legacy generators end at 2**32
     (count(0, 2**32 - 1).or_else("a numpy.random.RandomState", _is_random_state).or_none(), "random_state"),
     (JOBS, "--jobs"),
     (JOBS.or_none(), "n_jobs"),
     (ABOVE_ZERO, "learning_rate boundary margin weight"),
-    (number("a finite number of 0 or more", lambda value: value >= 0), "noise sharpness"),
+    (number("a finite number of 0 or more", lambda value: value >= 0), "sharpness"),
     (number("a number above 0 and below 1", lambda value: 0 < value < 1), "level coverage"),
     (number("a finite number", lambda value: True), "temperature"),
     (SHARE, "similar_targets similar_features"),

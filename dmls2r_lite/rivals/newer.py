@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from ..foundation.parameters import check_rules, demand
+from ..foundation.parameters import check_rules
 from ..model import SiameseNetwork
 from ..training import Orders, TrainingSet, draw_batches
 
@@ -82,7 +82,7 @@ class MixedStep(_MetricStep):
 
     def batches(self, network: SiameseNetwork, data: TrainingSet, orders: Orders) -> Batches:
         """Numbers of unlabeled rows, and these rows."""
-        return [_draw(data, self.n_unlabeled, orders)]
+        return [draw_unlabeled(data, self.n_unlabeled, orders)]
 
     def loss(self, network: SiameseNetwork, data: TrainingSet, *batch: Tensor) -> Tensor:
         """The loss of all labeled rows and those."""
@@ -254,64 +254,7 @@ def barycentric_weights(x: Tensor, neighbors: Tensor) -> Tensor:
     return (weights / weights.sum(dim=1, keepdim=True)).to(x.dtype)
 
 
-@dataclass(frozen=True)
-class PeerStep(_MetricStep):
-    """Networks side by side teach each other: what the others estimate on the mean is a target.
-
-    The mean over pairs of a labeled row l and an unlabeled one u of
-    [(f(l, u') - y_l + t_u)^2 + (f(u', l) + y_l - t_u)^2] / 2, where u' is u with noise, and t_u the mean
-    estimate (eq. 4) of the other networks for u. For `n_networks` of `n_peers`, or several times as many,
-    which are then several teams; they must be ones that can be stacked, and targets numbers.
-
-    Attributes
-    ----------
-    n_peers : int, default=7
-    weight : float, default=10.0
-    n_unlabeled : int, default=64
-        Rows u of each network, drawn anew in each epoch.
-    noise : float, default=0.05
-        Standard deviation, of scaled features.
-    """
-
-    stacks: ClassVar[bool] = True
-    n_peers: int = 7
-    weight: float = 10.0
-    n_unlabeled: int = 64
-    noise: float = 0.05
-
-    def batches(self, network: SiameseNetwork, data: TrainingSet, orders: Orders) -> Batches:
-        """Numbers of unlabeled rows, these rows, and the same with noise."""
-        rows, x = _draw(data, self.n_unlabeled, orders)
-        noise = torch.from_numpy(orders.anchors.normal(scale=self.noise, size=x.shape)).to(x)
-        return [(rows, x, x + noise)]
-
-    def loss(self, network: SiameseNetwork, data: TrainingSet, *batch: Tensor) -> Tensor:
-        """How far differences are from what the others say."""
-        rows, x, noisy = batch
-        n_networks = len(rows) if rows.ndim == 2 else 1
-        wanted = f"n_networks must be n_peers, {self.n_peers}, or several times as many"
-        of_whom = "of networks that can be stacked and have numbers as targets"
-        y = data.y_labeled
-        demand(n_networks % self.n_peers == 0 and y.ndim < 3, f"{wanted}, {of_whom}, got {n_networks}")
-        t = self._estimates_of_others(network, data, x)
-        (g_l, h_l), (g_u, h_u) = network.scores(data.x_labeled), network.scores(noisy)
-        z = y[:, :, None] - t[:, None]
-        forth, back = g_l[:, :, None] + h_u[:, None] - z, g_u[:, None] + h_l[:, :, None] + z
-        return self.weight * (forth.square() + back.square()).mean(dim=(1, 2)) / 2
-
-    @torch.no_grad()
-    def _estimates_of_others(self, network: SiameseNetwork, data: TrainingSet, x: Tensor) -> Tensor:
-        """(R, m): the mean estimate of a network's peers for its own rows (R, m, ...)."""
-        p, m = self.n_peers, x.shape[1]
-        of_team = x.unflatten(0, (-1, p)).flatten(1, 2).repeat_interleave(p, dim=0)  # (R, p m, ...)
-        (g, h), (g_l, h_l) = network.scores(of_team), network.scores(data.x_labeled)
-        constant = (data.y_labeled - (g_l - h_l) / 2).mean(dim=1, keepdim=True)
-        estimates = ((g - h) / 2 + constant).reshape(-1, p, p, m)  # team, by whom, for whose rows
-        own = estimates.diagonal(dim1=1, dim2=2).movedim(-1, 1)
-        return ((estimates.sum(dim=1) - own) / (p - 1)).reshape(-1, m)
-
-
-def _draw(data: TrainingSet, n: int, orders: Orders) -> tuple[Tensor, Tensor]:
+def draw_unlabeled(data: TrainingSet, n: int, orders: Orders) -> tuple[Tensor, Tensor]:
     """Numbers of some unlabeled rows, and these rows beside the labeled ones."""
     (rows,) = draw_batches(len(data.x_unlabeled), n, 1, orders.anchors)
     return rows, data.x_unlabeled[rows.to(data.x_unlabeled.device)].to(data.x_labeled.device)

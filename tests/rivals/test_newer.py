@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from naive import assert_same_value_and_gradients, draw, make_network
+from newer_losses import PeerStep
 from torch.testing import assert_close
 
 from dmls2r_lite.data.datasets import load_dataset, split_dataset
@@ -16,7 +17,6 @@ from dmls2r_lite.rivals.newer import (
     BarycentreStep,
     CodeLoss,
     MixedStep,
-    PeerStep,
     barycentric_weights,
     log_ratio_loss,
     loop_consistency_loss,
@@ -182,7 +182,7 @@ def test_vector_targets(split):
 
 @pytest.mark.parametrize(
     ("kind", "name", "value"),
-    [(MixedStep, "mixed_loss", "log-ratio"), (MixedStep, "n_unlabeled", 0), (PeerStep, "n_peers", 1)],
+    [(MixedStep, "mixed_loss", "log-ratio"), (MixedStep, "n_unlabeled", 0), (BarycentreStep, "n_rows", 0)],
 )
 def test_wrong_options_of_a_step(kind, name, value):
     options = {"mixed_loss": loop_consistency_loss} if kind is MixedStep else {}
