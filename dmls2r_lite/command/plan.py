@@ -5,12 +5,10 @@ from __future__ import annotations
 import ast
 import json
 import os
-import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +17,11 @@ from click.types import convert_type
 
 from ..data.catalog import DATASETS
 from ..data.unpacking import is_path, table_name
+from ..foundation.files import versions
 from ..foundation.parameters import check_rules, demand
 from .keeping import digest
 from .options import check_names
 
-PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "dmls2r-lite")
 NUMBERED = "[0-9][0-9]_*.ipynb"
 
 
@@ -81,11 +79,6 @@ class Job:
     def given(self) -> dict[str, Any]:
         """Parameters that the user has chosen."""
         return {name: self.injected[name] for name in self.injected if name not in ("dataset", "output_dir")}
-
-
-def versions() -> dict[str, str]:
-    """Of Python and of the packages that results depend on."""
-    return {"python": platform.python_version()} | {name: metadata.version(name) for name in PACKAGES}
 
 
 def find_notebooks(folder: Path | None = None, only: Iterable[str] = ()) -> list[Path]:

@@ -22,11 +22,11 @@ from nbconvert.preprocessors import ClearOutputPreprocessor
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
-from ..foundation.files import clear
+from ..foundation.files import clear, versions
 from . import pages
 from .keeping import OURS, UNMARKED, is_ours, put, read_record
 from .options import align
-from .plan import NUMBERED, Job, versions
+from .plan import NUMBERED, Job
 
 NO_START = "Kernel died before replying to kernel_info"
 MOST_AT_ONCE = 4  # notebooks: each has a kernel of some 500 MB

@@ -1,17 +1,20 @@
-"""Files that are whole or not there, and workers that end with whom they work for."""
+"""Files that are whole or not there, what they are made with, and workers that end with this process."""
 
 from __future__ import annotations
 
 import os
+import platform
 import re
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 UNWRITTEN = "could not be written:"
+PACKAGES = ("dmls2r-lite", "numpy", "pandas", "scikit-learn", "torch")  # that results depend on
 
 
 @contextmanager
@@ -50,6 +53,11 @@ def clear(folder: Path, names: str) -> None:
     for unfinished in filter(Path.is_file, folder.glob(".unfinished-*")):
         if re.fullmatch(rf"\.unfinished-\d+-({names})", unfinished.name):
             unfinished.unlink()
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of the packages that results depend on."""
+    return {"python": platform.python_version()} | {name: metadata.version(name) for name in PACKAGES}
 
 
 def ending_with_us() -> dict[str, Any]:

@@ -6,7 +6,6 @@ import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data.preparing import _to_numbers as to_numbers
 from ..foundation.checks import RangeScaler, check_table, last_step
-from ..foundation.files import replacing
+from ..foundation.files import replacing, versions
 from ..foundation.parameters import COUNT, RULES, ParameterError, Rule, check_rules, demand, number, shown
 from .intervals import ConformalRegressor
 from .packing import as_in_fit, pack, read_versions, unpack
 
-PACKAGES = ("dmls2r-lite", "numpy", "pandas", "scikit-learn", "torch")
-VERSIONS = {name: metadata.version(name) for name in PACKAGES}
 N_PROBES = 8  # rows for which a model is asked when it is saved, and again when it is loaded
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 TEXT = Rule(
@@ -292,7 +289,7 @@ def save_model(
     demand(is_free, f"path must name a new file, unless overwrite=True, but {path} exists")
     card = _card_of(model) if card is None else card
     types: Any = {} if column_types is None else column_types
-    stored = StoredModel(model, card, preprocessor, VERSIONS, types, missing_values)
+    stored = StoredModel(model, card, preprocessor, versions(), types, missing_values)
     check_is_fitted(model)
     if preprocessor is not None:
         check_is_fitted(preprocessor)
@@ -300,7 +297,7 @@ def save_model(
         # It would be given numbers, whatever a table's columns hold.
         raise ParameterError("model must not hold a ColumnTransformer: give that one as preprocessor")
     try:
-        content = pack(VERSIONS, vars(stored) | {"card": asdict(card), "probe": _probe(stored)})
+        content = pack(stored.versions, vars(stored) | {"card": asdict(card), "probe": _probe(stored)})
         _restore(content, share=1)  # so that no file is left which cannot be read
     except Exception as error:  # pickling may fail in many ways
         hint = HINT if "not on the list" in str(error) else ""
@@ -339,7 +336,7 @@ def load_model(path: str | Path) -> StoredModel:
     content, others = path.read_bytes(), []
     try:
         then = read_versions(content)
-        others = [f"{name} {then[name]}" for name, here in VERSIONS.items() if then[name] != here]
+        others = [f"{name} {then[name]}" for name, here in versions().items() if then[name] != here]
         return _restore(content, share=0.5)
     except Exception as error:  # where somebody has meddled with a file, anything may go wrong
         advice = f"; it was made with {shown(', '.join(others))}, which may be why" if others else ""

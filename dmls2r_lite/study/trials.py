@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from ..data.datasets import Dataset, Split, check_split_sizes, load_dataset, split_dataset
-from ..foundation.files import ending_with_us, write_whole
+from ..foundation.files import ending_with_us, versions, write_whole
 from ..foundation.parameters import ParameterError, check_rules, did_you_mean
 from ..practice.folds import fit_with_seeds
 
@@ -27,7 +26,6 @@ AS_PUBLISHED = "air_quality_as_published"  # with -200 for a missing value, as i
 N_LABELED = (10, 20, 50)
 REPORT_SEEDS = range(100, 120)  # no choice was based on them
 TIME = "%Y-%m-%dT%H:%M:%SZ"
-PACKAGES = ("dmls2r-lite", "numpy", "scikit-learn", "torch")
 RESULTS = Path(__file__).parent / "results"  # what comes with the package
 
 Rows = list[dict[str, Any]]  # one for each seed
@@ -248,7 +246,7 @@ class Study:
         yield (n_left := sum(len(left) for *_, left in calls.values()))
         parts = output / self.name
         parts.mkdir(parents=True, exist_ok=True)  # what cannot be written is found before anything runs
-        versions = "; ".join(f"{package} {metadata.version(package)}" for package in PACKAGES)
+        made_with = "; ".join(map(" ".join, versions().items()))
         # In a larger batch finished cells would wait for the others, and be lost with them.
         options = {"batch_size": 1, "return_as": "generator_unordered", **ending_with_us()}
         ended = Parallel(n_jobs=n_jobs, **options)(
@@ -257,7 +255,7 @@ class Study:
             for cell in sorted(calls, key=lambda cell: cell[-1], reverse=True)
         )
         for name, rows in ended:
-            about = {"versions": versions, "finished": datetime.now(UTC).strftime(TIME)}
+            about = {"versions": made_with, "finished": datetime.now(UTC).strftime(TIME)}
             _write(pd.DataFrame(rows).assign(**about).reindex(columns=self.columns), parts / f"{name}.csv")
             yield (n_left := n_left - len(rows))
         _write(self._read(output), self.path(output))

@@ -32,11 +32,12 @@ from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.data.preparing import make_preprocessor
 from dmls2r_lite.estimators import DMLS2RRegressor
 from dmls2r_lite.foundation.checks import takes_unlabeled
+from dmls2r_lite.foundation.files import versions
 from dmls2r_lite.foundation.parameters import ParameterError
 from dmls2r_lite.practice import packing, storing
 from dmls2r_lite.practice.averaging import AveragedRegressor
 from dmls2r_lite.practice.intervals import ConformalRegressor
-from dmls2r_lite.practice.storing import VERSIONS, Card, load_model, save_model
+from dmls2r_lite.practice.storing import Card, load_model, save_model
 from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.mssr import MSSRRegressor
 from dmls2r_lite.rivals.placebos import mine_random, null_loss
@@ -127,7 +128,7 @@ def test_all_that_was_learned_comes_back(saved, split, name):
 
 def test_card_and_versions(saved):
     stored = load_model(saved[1] / "median.dmls2r")
-    assert (stored.card, stored.versions) == (CARD, VERSIONS)
+    assert (stored.card, stored.versions) == (CARD, versions())
     assert str(stored.card).splitlines() == [
         "Estimates y [m], learned from toy: 15 labeled rows and 40 without a label.",
         "Expected mean absolute error on new rows: 0.512 ± 0.1 [m].",
@@ -415,7 +416,7 @@ def test_contents_that_are_others(changes, message, ridge_file):
     contents = packing.unpack(ridge_file.read_bytes())
     vars(contents["model"]).update(changes.get("of_model", {}))
     contents |= {name: value for name, value in changes.items() if name != "of_model"}
-    assert message in refused(ridge_file, packing.pack(VERSIONS | {"scikit-learn": "0.1"}, contents))
+    assert message in refused(ridge_file, packing.pack(versions() | {"scikit-learn": "0.1"}, contents))
 
 
 class Call:
