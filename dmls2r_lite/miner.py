@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from .foundation.parameters import check_calls, demand
 from .foundation.scores import MiningMode, check_mining, mine_by_chunks, mine_from_scores, rank_by
 from .model import SiameseNetwork
 
@@ -66,11 +67,14 @@ def mine_positives_negatives(
 
     ValueError says that an argument is out of range, or a difference is not finite.
     """
-    if differences.ndim not in (2, 3):
-        raise ValueError(f"differences must have shape (N, M) or (N, M, t), got {tuple(differences.shape)}")
+    got = tuple(differences.shape)
+    demand(len(got) in (2, 3), f"differences must have shape (N, M) or (N, M, t), got {got}")
     check_mining(k, differences.shape[1], mode, differences)
     size = rank_by(differences, mode)
     # A stable sort keeps equal values in the order of their columns; topk promises no order.
     positives = size.sort(dim=1, stable=True).indices[:, :k]
     negatives = size.sort(dim=1, stable=True, descending=True).indices[:, :k]
     return positives, negatives
+
+
+check_calls(globals())

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from .foundation.parameters import check_calls
 from .foundation.side_by_side import take
 
 
@@ -162,3 +163,6 @@ class SiameseNetwork(nn.Module):
             forth, back = self.compare_codes(z, z_labeled), self.compare_codes(z_labeled, z).transpose(0, 1)
             estimates.append(((forth - back) / 2 + y_labeled).mean(dim=1))
         return torch.cat(estimates)
+
+
+check_calls(globals())

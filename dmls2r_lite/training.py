@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from .foundation.descent import Epoch, Hook, check_weights, draw_batches, make_adam, run_epochs
-from .foundation.parameters import MAX_EPOCHS, demand, shown
+from .foundation.parameters import MAX_EPOCHS, check_calls, demand, shown
 from .foundation.scores import MiningMode, check_mined, pairs_from_numbers, pairwise_similarity_loss_all_pairs
 from .foundation.side_by_side import Batches, SideBySide, separate, take
 from .losses import MetricBatch, MetricLoss, RankedListLoss, pairwise_similarity_loss
@@ -258,8 +258,8 @@ def train_side_by_side(
     rng_states : sequence of Tensor, optional
         See `SideBySide`: for what draws from PyTorch's generator (dropout, random mining).
     """
-    if len(alike := {(len(one.y_labeled), len(one.x_unlabeled) > 0) for one in data}) > 1:
-        raise ValueError(f"all data must hold as many labels, and unlabeled samples or none, got {alike}")
+    alike = {(len(one.y_labeled), len(one.x_unlabeled) > 0) for one in data}
+    demand(len(alike) == 1, f"all data must hold as many labels, and unlabeled samples or none, got {alike}")
     steps, orders = list(steps), [Orders.from_seed(seed) for seed in seeds]
     for network in networks:
         network.eval()  # where they are stacked, each mines for itself
@@ -304,3 +304,6 @@ def _batches(
         own = [replace(metric, miner=lambda *_, sets=sets: sets) for sets in zip(*mined, strict=True)]
         own = own if metric is step else [replace(step, metric=one) for one in own]
     return team.for_each(lambda r: own[r].batches(team.modules[r], data[r], orders[r]))
+
+
+check_calls(globals())

@@ -417,7 +417,7 @@ class TestNetwork:
         ("anchor_batch_size", 0, "an integer of 1 or more, or None"),
         ("margin", 1.3, "from 0 to boundary, 1.2"),
         *[("hidden_sizes", value, "one or more integers of 1 or more") for value in ((), 100, (0.5,), "9")],
-        ("encoder", nn.Linear, "a torch.nn.Module or None"),
+        ("encoder", nn.Linear, "a torch.nn.Module, or None"),
         ("callback", 3, "callable or None"),
         ("target_scaling", None, "'minmax', 'standard', 'none'"),
         ("schedule", "alternating", "'alternate', 'pairwise_only', 'joint'"),

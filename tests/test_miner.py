@@ -100,7 +100,7 @@ NAN, INF = torch.tensor([0.0, torch.nan]), torch.tensor([0.0, torch.inf])
     ("function", "arguments", "message"),
     [
         *[
-            (f, (*given, k), f"k must be .* unlabeled samples, 3, got {k}")
+            (f, (*given, k), f"k must be (.* unlabeled samples, 3|an integer of 1 or more), got {k}")
             for f, given in BOTH
             for k in (0, 4)
         ],

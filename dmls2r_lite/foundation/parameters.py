@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import functools
+import inspect
 import math
 import numbers
+import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from os import PathLike
 from os.path import isfile
+from types import FunctionType, UnionType
 from typing import Any, NamedTuple
 
 # NumPy and PyTorch are asked for where a value may be theirs: this file is read before every command.
@@ -73,16 +77,9 @@ def choice(*values: Any) -> Rule:
     return Rule(f"one of {', '.join(map(repr, values))}", is_one)
 
 
-def _is_module(value: Any) -> bool:
-    import torch
-
-    return isinstance(value, torch.nn.Module)
-
-
-def _is_random_state(value: Any) -> bool:
-    import numpy as np
-
-    return isinstance(value, np.random.RandomState)
+def _is_a(name: str) -> Callable[[Any], bool]:
+    """A test for instances of a class, for which its library need not be imported."""
+    return lambda value: any(kind.__name__ == name for kind in type(value).__mro__)
 
 
 def _is_step(value: Any) -> bool:
@@ -106,17 +103,18 @@ SHARE = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
 TEXT = Rule("a string", lambda value: isinstance(value, str))
 CALLABLE = Rule("callable or None", lambda value: value is None or callable(value))
 JOBS = COUNT.or_else("-1", count(-1, -1).fits)
+ANYTHING = Rule("anything", lambda value: True)  # here: who takes it looks at it
 SCHEDULE_NAMES = ("alternate", "pairwise_only", "joint", "sequential", "sequential_metric_first")
 
 # The one table of what parameters may be, wherever they are given: to an estimator, a rival, a notebook or
 # the command. Where a rule depends on other values, `check_rules` adds it.
 _BY_RULE: list[tuple[Rule, str]] = [
-    (COUNT, "n k n_rows n_networks n_neighbors n_epochs max_steps_per_epoch batch_size max_pool pool_size"),
+    (COUNT, "n k n_rows n_networks n_neighbors n_epochs max_steps_per_epoch max_pool pool_size n_repeats"),
     (COUNT.or_none(), "pair_batch_size anchor_batch_size"),
-    (count(2), "n_labeled n_seeds n_repeats n_splits n_folds n_peers cv"),
+    (count(2), "n_labeled n_seeds n_splits n_folds n_peers cv"),
     (count(0), "n_unlabeled max_rounds"),
     (count(0, 2**31), "seed"),  # seeds count up from here, and NumPy's legacy generators end at 2**32
-    (count(0, 2**32 - 1).or_else("a numpy.random.RandomState", _is_random_state).or_none(), "random_state"),
+    (count(0, 2**32 - 1).or_else("a numpy RandomState", _is_a("RandomState")).or_none(), "random_state"),
     (JOBS, "--jobs"),
     (JOBS.or_none(), "n_jobs"),
     (ABOVE_ZERO, "learning_rate boundary margin weight"),
@@ -126,7 +124,7 @@ _BY_RULE: list[tuple[Rule, str]] = [
     (SHARE, "similar_targets similar_features"),
     (Rule("2 exponents of 1 or more", _each(number("", lambda value: value >= 1), lambda n: n == 2)), "p"),
     (Rule("a sequence of one or more integers of 1 or more", _each(COUNT, lambda n: n > 0)), "hidden_sizes"),
-    (choice(False, True), "warm_start progress weight_gradient chosen clip"),
+    (choice(False, True), "warm_start progress weight_gradient chosen clip overwrite"),
     (choice("minmax", "standard", "none"), "scaling feature_scaling target_scaling"),
     (choice("train", "all", "none"), "scale_on"),
     (choice("drop", "as_published"), "missing"),
@@ -144,7 +142,7 @@ _BY_RULE: list[tuple[Rule, str]] = [
     (choice("unit", "raw"), "embedding"),
     (choice("ranked_list", "literal"), "weighting"),
     (choice(None, "spread", "metric"), "normalizer"),
-    (Rule("a torch.nn.Module or None", lambda value: value is None or _is_module(value)), "encoder head"),
+    (Rule("a torch.nn.Module", _is_a("Module")).or_none(), "encoder head"),
     (CALLABLE, "callback metric_loss"),
     (Rule("callable", callable), "mixed_loss"),
     (TEXT, "dataset target drop_columns column_types missing_values groups"),
@@ -153,6 +151,12 @@ _BY_RULE: list[tuple[Rule, str]] = [
     (Rule("a step with the name 'metric', batches and loss, or None", _is_step), "metric_step"),
 ]  # fmt: skip
 RULES = {name: rule for rule, names in _BY_RULE for name in names.split()}
+_BY_KIND = {
+    "NoneType": Rule("None", lambda value: value is None),
+    "bool": choice(False, True),
+    "Sequence": Rule("a sequence", lambda value: hasattr(value, "__len__") and not isinstance(value, str)),
+    **dict.fromkeys(["Any", "RegressorMixin"], ANYTHING),  # a pipeline is no RegressorMixin
+}
 
 
 def check_rules(
@@ -181,6 +185,52 @@ def check_rules(
         if name in rules and not rules[name].fits(value):
             allowed = rules[name].allowed
             raise ParameterError(f"{name} must be {allowed}, got {shown(value)}{_beyond(value, allowed)}")
+
+
+def _rule_of(name: str, hint: Any) -> Rule:
+    """What an argument may be: by its annotation; by `RULES` where that is a number or a choice."""
+    kind = typing.get_origin(hint) or hint
+    if kind in (typing.Union, UnionType):
+        rules = [_rule_of(name, part) for part in typing.get_args(hint)]
+        kinds = ", or ".join(rule.allowed for rule in rules).split(", or ")
+        return Rule(", or ".join(dict.fromkeys(kinds)), lambda value: any(rule.fits(value) for rule in rules))
+    if kind in (int, float, typing.Literal):
+        return RULES.get(name, COUNT if kind is int else ANYTHING)
+    if not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
+        return ANYTHING
+    return _BY_KIND.get(kind.__name__, Rule(f"a {kind.__name__}", lambda value: isinstance(value, kind)))
+
+
+def checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function refuse arguments that its annotations, or `RULES`, do not allow; see `check_calls`."""
+    signature = inspect.signature(function)
+    rules = {name: _rule_of(name, hint) for name, hint in typing.get_type_hints(function).items()}
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        check_rules(signature.bind(*args, **kwargs).arguments, rules=rules)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def check_calls(module: dict[str, Any]) -> None:
+    """Let the public functions of a module, and its classes when they are made, refuse what they cannot use.
+
+    ParameterError names the argument, what its annotation and `RULES` allow, and its value. Estimators are
+    left out: they check their parameters in `fit`.
+
+    Parameters
+    ----------
+    module : dict
+        ``globals()``, at its end.
+    """
+    for name, made in list(module.items()):
+        if name[0] != "_" and getattr(made, "__module__", "") == module["__name__"]:
+            if isinstance(made, FunctionType):
+                module[name] = checked(made)
+            elif "__init__" in getattr(made, "__dict__", ()) and not hasattr(made, "get_params"):
+                made.__init__ = checked(made.__init__)
 
 
 def _beyond(value: Any, allowed: str) -> str:

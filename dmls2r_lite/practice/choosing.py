@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from ..data.preparing import describe_columns, make_preprocessor
 from ..foundation.checks import check_table
-from ..foundation.parameters import ParameterError, check_not_above, check_rules, demand, shown
+from ..foundation.parameters import ParameterError, check_calls, check_not_above, demand, shown
 
 NOISE = 0.1  # variance of what a label adds to the Gaussian process, whose own variance is 1
 CLIP = 5.0  # standard deviations: what lies farther out counts as being there
@@ -35,7 +35,7 @@ def posterior_covariance(K: np.ndarray, labeled: ArrayLike) -> np.ndarray:
     numpy.ndarray of shape (n, n)
         ``K - K[:, L] (K[L, L] + NOISE I)^-1 K[L, :]``, a new array.
     """
-    rows = np.asarray(labeled, dtype=int)
+    rows = _check_positions("labeled", labeled, len(K))
     factor = cho_factor(K[np.ix_(rows, rows)] + NOISE * np.eye(len(rows)))
     return K - K[:, rows] @ cho_solve(factor, K[rows])
 
@@ -55,7 +55,7 @@ def variance_reduction(C: np.ndarray, at: ArrayLike | None = None) -> np.ndarray
     numpy.ndarray of shape (n,)
         ``sum over j of C[j, c]^2 / (C[c, c] + NOISE)`` for each row c.
     """
-    counted = C if at is None else C[np.asarray(at, dtype=int)]
+    counted = C if at is None else C[_check_positions("at", at, len(C))]
     return np.einsum("jc,jc->c", counted, counted) / (C.diagonal() + NOISE)
 
 
@@ -115,7 +115,6 @@ def choose_rows(
     >>> choose_rows([[0.0], [1.0], [2.0], [3.0], [5.0]], n=3)
     array([2, 4, 0])
     """
-    check_rules({"n": n, "max_pool": max_pool, "random_state": random_state})
     table = check_table("X", X)
     is_labeled = np.isin(np.arange(len(table)), _check_positions("labeled", labeled, len(table)))
     is_empty = table.isna().all(axis=1).to_numpy()
@@ -174,7 +173,6 @@ def posterior_sd(
     ParameterError
         If an argument is of the wrong type or out of range.
     """
-    check_rules({"max_pool": max_pool, "random_state": random_state})
     table = check_table("X", X)
     rows = np.unique(_check_positions("labeled", labeled, len(table)))
     is_free = ~np.isin(np.arange(len(table)), rows)
@@ -256,3 +254,6 @@ def _check_positions(name: str, positions: Any, n_rows: int) -> np.ndarray:
     wanted = f"{name} must hold positions from 0 to {n_rows - 1} or {n_rows} booleans"
     demand(is_list and not wrong, f"{wanted}, got {shown(wrong)}")
     return given.astype(int)
+
+
+check_calls(globals())

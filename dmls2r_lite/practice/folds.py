@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from ..foundation.checks import check_targets, is_labeled, takes_unlabeled
 from ..foundation.files import ending_with_us
-from ..foundation.parameters import ParameterError, check_not_above, check_rules, demand
+from ..foundation.parameters import ParameterError, check_calls, check_not_above, demand
 
 MAX_VALUES = 2 * 10**7  # of the features of all folds that are fitted side by side: they are copied
 
@@ -51,10 +51,6 @@ class LabeledKFold:
 
     n_splits: int = 5
     random_state: int | np.random.RandomState | np.random.Generator | None = None
-
-    def __post_init__(self) -> None:
-        is_generator = isinstance(self.random_state, np.random.Generator)
-        check_rules({**vars(self), "random_state": None if is_generator else self.random_state})
 
     def split(
         self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None
@@ -263,3 +259,6 @@ def _predict_folds(
 ) -> np.ndarray:
     fitted = zip(fit_without(method, X, y, folds, seeds), folds, strict=True)
     return np.concatenate([predict_fold(name, model, X, fold) for model, fold in fitted])
+
+
+check_calls(globals())

@@ -15,10 +15,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..foundation.checks import SemiSupervisedRegressor, check_regressor, check_table, check_training_set
-from ..foundation.parameters import ParameterError, check_rules, demand
+from ..foundation.parameters import ParameterError, check_calls, check_rules, demand
 from .folds import deal_folds, fit_without, predict_fold
 
 MAX_VALUES = 2**22  # of rows times labels that are looked at together
+Rows = pd.DataFrame | np.ndarray
 MAX_ROWS = 2000  # by which a difficulty is scaled
 
 
@@ -168,9 +169,9 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
             bounds[part, 1] = np.partition(centres + widths, n - rank, axis=1)[:, n - rank]
         return np.sort(bounds, axis=1)  # at small coverages they may cross
 
-    def _validate_rows(self, X: ArrayLike | pd.DataFrame, **_: Any) -> Any:
+    def _validate_rows(self, X: ArrayLike | pd.DataFrame, name: str = "X", **_: Any) -> Any:
         """Rows as the regressors know them: an array's columns get the names that they had in `fit`."""
-        rows = check_table("X", X, may_have_gaps=True)
+        rows = check_table(name, X, may_have_gaps=True)
         names = getattr(self, "feature_names_in_", rows.columns)
         is_bare = not isinstance(X, pd.DataFrame) and rows.shape[1] == len(names)
         return rows.set_axis(names, axis=1) if is_bare else rows
@@ -186,7 +187,6 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
 
 def rank_of_bound(n: int, coverage: float) -> int:
     """Which of N sorted bounds is the limit, counted from outside; an error if there is none."""
-    check_rules({"coverage": coverage})
     rank, needed = math.floor((1 - coverage) * (n + 1) + 1e-9), math.ceil(1 / (1 - coverage) - 1 - 1e-9)
     wanted = f"coverage must not exceed N / (N + 1), {n / (n + 1):.3g} with {n} labels"
     demand(rank >= 1, f"{wanted}, got {coverage}: that takes {needed} labels")
@@ -222,7 +222,7 @@ def held_out_coverage(errors: np.ndarray, fold: np.ndarray, coverage: float = 0.
     return float(within.mean())
 
 
-def spread(model: RegressorMixin, X: pd.DataFrame) -> np.ndarray:
+def spread(model: RegressorMixin, X: Rows) -> np.ndarray:
     """How far the parts of a model disagree: the standard deviation of their estimates, for each row.
 
     Parts are the trees of a forest, the anchors of `PairwiseDifferenceRegressor`, the networks of
@@ -261,7 +261,7 @@ def spread(model: RegressorMixin, X: pd.DataFrame) -> np.ndarray:
     raise ParameterError(f"normalizer='spread' must have a model of several parts ({some}), got {name}")
 
 
-def metric_distance(model: RegressorMixin, X: pd.DataFrame, X_labeled: pd.DataFrame) -> np.ndarray:
+def metric_distance(model: RegressorMixin, X: Rows, X_labeled: Rows) -> np.ndarray:
     """How far rows are from labeled ones in the metric space: mean distance to the three nearest.
 
     Parameters
@@ -288,9 +288,12 @@ def metric_distance(model: RegressorMixin, X: pd.DataFrame, X_labeled: pd.DataFr
     return nearest.kneighbors(last.transform(rows))[0].mean(axis=1)
 
 
-def _last_step(model: RegressorMixin, X: pd.DataFrame) -> tuple[RegressorMixin, pd.DataFrame | np.ndarray]:
+def _last_step(model: RegressorMixin, X: Any) -> tuple[RegressorMixin, pd.DataFrame | np.ndarray]:
     """The model that estimates, and the rows as the steps before give them to it."""
     while hasattr(model, "steps"):
         X = model[:-1].transform(X) if len(model) > 1 else X
         model = model[-1]
     return model, X
+
+
+check_calls(globals())

@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from ..foundation.parameters import check_rules, demand
+from ..foundation.parameters import check_calls, check_rules, demand
 from ..model import SiameseNetwork
 from ..training import Orders, TrainingSet, draw_batches
 
@@ -321,3 +321,6 @@ def _without_diagonal(matrix: Tensor) -> Tensor:
     """A square matrix without its diagonal: (n, n) to (n, n - 1)."""
     n = len(matrix)
     return matrix[~torch.eye(n, dtype=torch.bool, device=matrix.device)].unflatten(0, (n, n - 1))
+
+
+check_calls(globals())

@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..foundation.parameters import check_rules
+from ..foundation.parameters import check_calls
 from ..losses import MetricBatch
 from ..miner import mine
 from ..model import SiameseNetwork
@@ -52,7 +52,6 @@ def shuffle_columns(X: pd.DataFrame, seed: int) -> pd.DataFrame:
     pandas.DataFrame of shape (n_samples, n_features)
         With the index of X.
     """
-    check_rules({"seed": seed})
     rng = np.random.default_rng(seed)
     return pd.DataFrame({name: rng.permutation(X[name].to_numpy()) for name in X}, index=X.index)
 
@@ -71,6 +70,8 @@ def draw_noise(X: pd.DataFrame, seed: int) -> pd.DataFrame:
     pandas.DataFrame of shape (n_samples, n_features)
         With the index of X.
     """
-    check_rules({"seed": seed})
     noise = np.random.default_rng(seed).uniform(X.min(), X.max(), size=X.shape)
     return pd.DataFrame(noise, index=X.index, columns=X.columns)
+
+
+check_calls(globals())

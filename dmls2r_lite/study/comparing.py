@@ -10,6 +10,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import bootstrap, rankdata, wilcoxon
 
+from ..foundation.parameters import check_calls
+
 CELL = ["dataset", "n_labeled"]
 LEVEL = 0.05
 HELPED, PLACEBO_TOO, HURT, CANNOT_TELL = VERDICTS = (
@@ -192,9 +194,8 @@ def _common(trials: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
 def _check_unique(trials: pd.DataFrame) -> None:
     repeated = trials[trials.duplicated([*CELL, "method", "seed"])]
     if len(repeated):
-        raise ValueError(
-            f"trials must hold each method, N and seed of one dataset once, got {_name(repeated)} twice"
-        )
+        wanted = "trials must hold each method, N and seed of one dataset once"
+        raise ValueError(f"{wanted}, got {_name(repeated)} twice")
 
 
 def _name(trials: pd.DataFrame) -> str:
@@ -236,3 +237,6 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     corrected = np.empty_like(p)
     corrected[order] = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)).clip(max=1)
     return corrected
+
+
+check_calls(globals())

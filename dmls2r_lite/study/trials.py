@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from ..data.datasets import Dataset, Split, check_split_sizes, load_dataset, split_dataset
 from ..foundation.files import ending_with_us, write_whole
-from ..foundation.parameters import ParameterError, check_rules, did_you_mean
+from ..foundation.parameters import check_calls, check_rules, checked, demand, did_you_mean
 from ..practice.folds import fit_with_seeds
 
 AS_PUBLISHED = "air_quality_as_published"  # with -200 for a missing value, as in the paper
@@ -71,7 +71,6 @@ def run_trials(
         A row per trial: `dataset`, `method`, `n_labeled`, `seed`, `mae` and `rmse` on the test
         set in the target's unit, `fit_seconds`, `predict_seconds`, `n_unlabeled`, `n_test`.
     """
-    check_rules({"n_jobs": n_jobs, "n_unlabeled": n_unlabeled})
     parts = Parallel(n_jobs=n_jobs, **ending_with_us())(
         delayed(run_seeds)(dataset, name, method, n, n_unlabeled, list(seeds))
         for n in n_labeled
@@ -178,6 +177,7 @@ class Study:
         """The table in a folder, which is there when a run has come to its end."""
         return folder / f"{self.name}.csv"
 
+    @checked
     def run(
         self,
         output: Path,
@@ -218,15 +218,11 @@ class Study:
             If a trial fails. It names the cell.
         """
         known = self.methods()
+        wanted = f"methods must be among {', '.join(map(repr, known))}"
         for name in methods or ():
-            if name not in known:
-                among = ", ".join(map(repr, known))
-                raise ParameterError(
-                    f"methods must be among {among}, got {name!r}{did_you_mean(name, known)}"
-                )
+            demand(name in known, f"{wanted}, got {name!r}{did_you_mean(name, known)}")
         for n in n_labeled or ():
             check_rules({"n_labeled": n}, at_least={"n_labeled": self.min_labeled})
-        check_rules({"n_jobs": n_jobs})
         done = set(self._read(output)[list(self.key)].itertuples(index=False, name=None))
         calls: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         for data in map(load_benchmark_dataset, datasets or self.datasets):
@@ -255,6 +251,7 @@ class Study:
             yield (n_left := n_left - len(rows))
         _write(self._read(output), self.path(output))
 
+    @checked
     def read(self, folder: Path) -> pd.DataFrame:
         """Read the trials of a folder: whole rows only, each trial once.
 
@@ -264,8 +261,7 @@ class Study:
             If the folder has no trials or a table in it is not one of this study.
         """
         trials = self._read(folder)
-        if trials.empty:
-            raise ValueError(f"cannot read trials from {folder}: there are none in {self.path(folder).name}")
+        demand(len(trials), f"cannot read trials from {folder}: there are none in {self.path(folder).name}")
         return trials
 
     def _read(self, folder: Path) -> pd.DataFrame:
@@ -277,9 +273,8 @@ class Study:
                 part = pd.read_csv(path, dtype=str, on_bad_lines="skip")
             except (OSError, ValueError) as error:
                 raise ValueError(f"cannot read trials from {path}: {error}") from error
-            if list(part) != self.columns:
-                wanted, found = ", ".join(self.columns), ", ".join(map(str, part))
-                raise ValueError(f"{path} must have the columns {wanted}, got {found}")
+            wanted, found = ", ".join(self.columns), ", ".join(map(str, part))
+            demand(found == wanted, f"{path} must have the columns {wanted}, got {found}")
             parts.append(part[pd.to_datetime(part["finished"], format=TIME, errors="coerce").notna()])
         trials = pd.concat(parts or [pd.DataFrame(columns=self.columns)])
         trials = trials.drop_duplicates(list(self.key), ignore_index=True)
@@ -316,3 +311,6 @@ def _run_cell(
 
 def _write(table: pd.DataFrame, path: Path) -> None:
     write_whole(path, table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+
+
+check_calls(globals())

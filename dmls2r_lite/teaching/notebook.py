@@ -108,7 +108,7 @@ def check_values(**parameters: Any) -> None:
     """
     for name in parameters:
         demand(name in RULES, f"unknown parameter {name!r}")
-    check_rules(parameters, at_least={"n_epochs": 2})  # an epoch of each step
+    check_rules(parameters, at_least={"n_epochs": 2, "n_repeats": 2})  # an epoch of each step
 
 
 def _with_groups(data: Dataset, groups: str) -> Dataset:

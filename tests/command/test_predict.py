@@ -80,7 +80,7 @@ def test_a_table_with_its_target(save, table):
         "Estimates price [EUR], learned from sales: 30 labeled rows and 10 without a label.",
         "Expected mean absolute error on new rows: 2.5 ± 0.25 [EUR].",
         "Its intervals are made to hold 90% of the targets.",
-        "new_predictions.csv: 40 rows of new.csv with estimates",
+        "new_predictions.csv: 40 rows of new.csv with estimates: prediction, low, high",
     ]
     assert result.stderr == "kept, but not used by the model: price\n"
     assert [*written] == [*table, "prediction", "low", "high"]
@@ -150,6 +150,15 @@ def test_a_mark_that_may_be_either_is_that_of_the_training(save, table, kind, ma
     assert "may have a decimal mark or a thousands separator" in predict(model, "other.csv").stderr
 
 
+def test_names_that_the_table_has_too(save, table):
+    features = table.rename(columns={"size": "low"})[["low"]].assign(prediction=range(len(table)))
+    preprocessor = make_preprocessor(features).fit(features)
+    model = Ridge().fit(preprocessor.transform(features), table["price"])
+    save_model(model, "own.dmls2r", preprocessor=preprocessor)
+    written = run("own.dmls2r", features.assign(prediction_="x"))[1]
+    assert [*written] == ["low", "prediction", "prediction_", "prediction__"]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -159,7 +168,6 @@ def test_a_mark_that_may_be_either_is_that_of_the_training(save, table, kind, ma
         ({"size": "large"}, "column 'size' must hold numbers, got 'large' (row 1)"),
         ({"day": 1.5}, "column 'day' must hold dates, got '1.5' (row 1)"),
         ({"hour": "2024-01-01"}, "column 'hour' must hold times, got '2024-01-01'"),
-        ({"low": 1}, "new.csv has a column named low already: rename it"),
         (dict.fromkeys(FEATURES, np.nan), "must hold 1 rows or more with values"),
         ({}, "new.csv must hold 1 rows or more with values below the line of names, got 0"),
     ],
