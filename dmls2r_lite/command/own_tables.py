@@ -163,8 +163,7 @@ def predict(model: Path, file: Path, output: Path | None, clip: bool) -> None:
     for notice in notices:
         click.echo(notice, err=True)
     click.echo(stored.card)
-    added = ", ".join(map(str, estimates))
-    click.echo(f"{output}: {len(cells)} row{'s' * (len(cells) != 1)} of {file.name} with estimates: {added}")
+    click.echo(f"{output}: {len(cells)} row{'s' * (len(cells) != 1)} of {file.name} with estimates")
 
 
 def _clip(estimates: pd.DataFrame, stored: StoredModel, clip: bool) -> Iterator[str]:

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import bootstrap, rankdata, wilcoxon
 
-from ..foundation.parameters import check_calls
+from ..foundation.parameters import check_calls, demand
 
 CELL = ["dataset", "n_labeled"]
 LEVEL = 0.05
@@ -183,8 +183,7 @@ def _common(trials: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     _check_unique(trials)
     trials = trials[trials.groupby([*CELL, "seed"])["method"].transform("size") == len(methods)]
     trials = trials[trials.groupby(CELL)["seed"].transform("nunique") >= 2]
-    if trials.empty:
-        raise ValueError(f"{names} have not run on the same 2 or more seeds of any cell; there are {there}")
+    demand(len(trials), f"{names} have not run on the same 2 or more seeds of any cell; there are {there}")
     wrong = trials[~np.isfinite(trials["mae"])]
     if len(wrong):
         raise ValueError(f"trials must hold finite errors, got {wrong['mae'].iloc[0]} for {_name(wrong)}")

@@ -80,7 +80,7 @@ def test_a_table_with_its_target(save, table):
         "Estimates price [EUR], learned from sales: 30 labeled rows and 10 without a label.",
         "Expected mean absolute error on new rows: 2.5 ± 0.25 [EUR].",
         "Its intervals are made to hold 90% of the targets.",
-        "new_predictions.csv: 40 rows of new.csv with estimates: prediction, low, high",
+        "new_predictions.csv: 40 rows of new.csv with estimates",
     ]
     assert result.stderr == "kept, but not used by the model: price\n"
     assert [*written] == [*table, "prediction", "low", "high"]
