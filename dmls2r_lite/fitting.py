@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from .foundation.checks import check_targets, is_labeled, make_scaler
 from .foundation.descent import Hook
 from .foundation.networks import as_columns, find_device, probe_encoder, probe_head, seeded_torch, usual_torch
-from .foundation.parameters import ParameterError, check_calls, check_not_above, check_rules, demand
+from .foundation.parameters import ParameterError, check_not_above, check_rules, demand
 from .model import LinearPairHead, SiameseNetwork, make_encoder
 from .training import TrainingSet, train_side_by_side
 
@@ -231,6 +231,3 @@ def _watch(model: Any, X: ArrayLike, y: ArrayLike) -> Hook:
             row["validation_mae"] = float(np.abs(model._predict(rows, [network]) - known).mean())
 
     return hook
-
-
-check_calls(globals())

@@ -39,7 +39,14 @@ class RangeScaler(MinMaxScaler):
 
 
 def make_scaler(scaling: Scaling) -> TransformerMixin:
-    """The scaler of that name: [0, 1] over what it is fitted on, mean 0 and variance 1, or none."""
+    """The scaler of that name: [0, 1] over what it is fitted on, mean 0 and variance 1, or none.
+
+    Raises
+    ------
+    ValueError
+        If `scaling` is unknown.
+    """
+    check_rules({"scaling": scaling})
     scalers = {"minmax": RangeScaler, "standard": StandardScaler, "none": FunctionTransformer}
     return scalers[scaling]().set_output(transform="default")
 
