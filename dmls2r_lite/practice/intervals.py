@@ -19,8 +19,9 @@ from ..foundation.parameters import ParameterError, check_calls, check_rules, de
 from .folds import deal_folds, fit_without, predict_fold
 
 MAX_VALUES = 2**22  # of rows times labels that are looked at together
-Rows = pd.DataFrame | np.ndarray
 MAX_ROWS = 2000  # by which a difficulty is scaled
+Rows = pd.DataFrame | np.ndarray
+Values = pd.Series | np.ndarray
 
 
 @dataclass(eq=False, repr=False)
@@ -193,7 +194,7 @@ def rank_of_bound(n: int, coverage: float) -> int:
     return min(n, rank)
 
 
-def held_out_coverage(errors: np.ndarray, fold: np.ndarray, coverage: float = 0.8) -> float:
+def held_out_coverage(errors: Values, fold: Values, coverage: float = 0.8) -> float:
     """How many labels lie within what the errors of other folds allow: a look at coverage without more rows.
 
     Parameters
