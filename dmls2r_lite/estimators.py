@@ -193,12 +193,12 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         Of rows (n_a, n_features) and (n_b, n_features) the shape is (n_a, n_b) or (n_a, n_b, n_targets).
         """
         check_is_fitted(self)
-        x_b = self._tensor(self._scale_features(self._validate_rows(X_b)))
+        x_b = self._tensor(self._scale_features(self._validate_rows(X_b, "X_b")))
 
         def differences(network: SiameseNetwork, x_a: Tensor) -> Tensor:
             return network.difference_matrix(x_a, in_precision_of(network, x_b))
 
-        scaled = self._by_blocks(self._validate_rows(X_a), differences)
+        scaled = self._by_blocks(self._validate_rows(X_a, "X_a"), differences)
         return self._unscaled(scaled) - self._unscaled(np.zeros((1, *self._y_labeled.shape[1:])))
 
     @property

@@ -15,14 +15,13 @@ import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils import check_array, check_random_state, column_or_1d
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils import check_random_state
 from torch import Tensor, nn
 
-from .foundation.checks import check_numbers, is_labeled, make_scaler
+from .foundation.checks import check_targets, is_labeled, make_scaler
 from .foundation.descent import Hook
 from .foundation.networks import as_columns, find_device, probe_encoder, probe_head, seeded_torch, usual_torch
-from .foundation.parameters import ParameterError, check_not_above, check_rules
+from .foundation.parameters import ParameterError, check_not_above, check_rules, demand
 from .model import LinearPairHead, SiameseNetwork, make_encoder
 from .training import TrainingSet, train_side_by_side
 
@@ -54,10 +53,9 @@ def fit_side_by_side(
     TypeError, ValueError
         As in `fit`, or if parameters or numbers of labels differ.
     """
-    if not len(models) == len(training_sets) > 0:
-        n, m = len(models), len(training_sets)
-        raise ParameterError(f"models and training_sets must be as many, 1 or more, got {n} and {m}")
-    if len(set(map(id, models))) < len(models) or len(set(map(type, models))) > 1:
+    n, m = len(models), len(training_sets)
+    demand(n == m > 0, f"models and training_sets must be as many, 1 or more, got {n} and {m}")
+    if len(set(map(id, models))) < n or len(set(map(type, models))) > 1:
         raise ParameterError(f"models must be different ones of one class, got {list(models)}")
     for model in models[1:]:
         for name, value in models[0].get_params(deep=False).items():
@@ -129,10 +127,9 @@ def _check(model: Any, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarr
     X_checked, y_checked = model._validate_training_set(X, y)
     model._count_labels(y_checked)
     check_rules(model.get_params(deep=False))
-    if model.warm_start and len(getattr(model, "networks_", [])) not in (0, model.n_networks):
-        raise ParameterError(
-            f"n_networks must stay {len(model.networks_)} for a warm start, got {model.n_networks}"
-        )
+    n_before = len(getattr(model, "networks_", []))
+    is_as_before = not model.warm_start or n_before in (0, model.n_networks)
+    demand(is_as_before, f"n_networks must stay {n_before} for a warm start, got {model.n_networks}")
     model._device = find_device(model.device)
     if _mines(model) and model.metric_step is None:
         check_not_above("k", model.k, model.n_unlabeled_, "the number of unlabeled samples")
@@ -226,13 +223,11 @@ def _choose_n_epochs(model: Any, X: np.ndarray, y: np.ndarray) -> int:
 
 def _watch(model: Any, X: ArrayLike, y: ArrayLike) -> Hook:
     """A hook that measures the error of a model's networks on samples left out of the training."""
-    X = model._validate_rows(X)
-    y = np.asarray(check_array(check_numbers("y_validation", y), ensure_2d=False, dtype=np.float64))
-    y = column_or_1d(y) if model._y_labeled.ndim == 1 else y
-    check_consistent_length(X, y)
+    rows, are_vectors = model._validate_rows(X, "X_validation"), model._y_labeled.ndim > 1
+    known = check_targets(y, len(rows), "y_validation", at_least=len(rows), may_be_vectors=are_vectors)
 
     def hook(network: SiameseNetwork, row: dict[str, Any]) -> None:
         if any(network is own for own in model.networks_):
-            row["validation_mae"] = float(np.abs(model._predict(X, [network]) - y).mean())
+            row["validation_mae"] = float(np.abs(model._predict(rows, [network]) - known).mean())
 
     return hook

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from .foundation.parameters import check_rules
+from .foundation.parameters import check_rules, demand
 
 
 class MetricBatch(NamedTuple):
@@ -38,11 +38,9 @@ def pairwise_similarity_loss(estimated: Tensor, differences: Tensor) -> Tensor:
     differences : Tensor of the same shape
         z_ij = y_i - y_j.
     """
-    if estimated.shape != differences.shape or estimated.numel() == 0:
-        raise ValueError(
-            "estimated and differences must have the same shape and at least one pair, "
-            f"got {tuple(estimated.shape)} and {tuple(differences.shape)}"
-        )
+    wanted = "estimated and differences must have the same shape and at least one pair"
+    is_right = estimated.shape == differences.shape and estimated.numel()
+    demand(is_right, f"{wanted}, got {tuple(estimated.shape)} and {tuple(differences.shape)}")
     return (differences - estimated).square().mean()
 
 
@@ -83,11 +81,9 @@ def ranked_list_loss(
     """
     shape = positives.shape
     fit = len(shape) == 3 and shape == negatives.shape and anchors.shape == (shape[0], shape[2])
-    if not fit or positives.numel() == 0:
-        raise ValueError(
-            "anchors must have shape (N, n_codes), positives and negatives both (N, k, n_codes), "
-            f"got {tuple(anchors.shape)}, {tuple(shape)} and {tuple(negatives.shape)}"
-        )
+    wanted = "anchors must have shape (N, n_codes), positives and negatives both (N, k, n_codes)"
+    got = f"{tuple(anchors.shape)}, {tuple(shape)} and {tuple(negatives.shape)}"
+    demand(fit and positives.numel(), f"{wanted}, got {got}")
     check_rules({"boundary": boundary, "margin": margin, "temperature": temperature, "weighting": weighting})
 
     d_positive = torch.linalg.vector_norm(anchors[:, None] - positives, dim=-1)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from .foundation.parameters import demand
 from .foundation.scores import MiningMode, check_mining, mine_by_chunks, mine_from_scores, rank_by
 from .model import SiameseNetwork
 
@@ -66,8 +67,8 @@ def mine_positives_negatives(
 
     ValueError says that an argument is out of range, or a difference is not finite.
     """
-    if differences.ndim not in (2, 3):
-        raise ValueError(f"differences must have shape (N, M) or (N, M, t), got {tuple(differences.shape)}")
+    got = tuple(differences.shape)
+    demand(len(got) in (2, 3), f"differences must have shape (N, M) or (N, M, t), got {got}")
     check_mining(k, differences.shape[1], mode, differences)
     size = rank_by(differences, mode)
     # A stable sort keeps equal values in the order of their columns; topk promises no order.

@@ -258,8 +258,8 @@ def train_side_by_side(
     rng_states : sequence of Tensor, optional
         See `SideBySide`: for what draws from PyTorch's generator (dropout, random mining).
     """
-    if len(alike := {(len(one.y_labeled), len(one.x_unlabeled) > 0) for one in data}) > 1:
-        raise ValueError(f"all data must hold as many labels, and unlabeled samples or none, got {alike}")
+    alike = {(len(one.y_labeled), len(one.x_unlabeled) > 0) for one in data}
+    demand(len(alike) == 1, f"all data must hold as many labels, and unlabeled samples or none, got {alike}")
     steps, orders = list(steps), [Orders.from_seed(seed) for seed in seeds]
     for network in networks:
         network.eval()  # where they are stacked, each mines for itself

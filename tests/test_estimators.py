@@ -445,7 +445,7 @@ def test_other_mistakes_in_parameters(split):
         (lambda s: (s.X_train, hide(s.y_train, range(1, 55))), "at least 2 targets that are not NaN, got 1"),
         (lambda s: (s.X_train, s.y_train, s.X_test), "X_validation and y_validation must be given together"),
         (lambda s: (s.X_train, s.y_train, s.X_test.iloc[:, 1:], s.y_test), "feature names should match"),
-        (lambda s: (s.X_train, s.y_train, s.X_test, s.y_test * np.nan), "contains NaN"),
+        (lambda s: (s.X_train, s.y_train, s.X_test, s.y_test * np.nan), "y_validation must .* NaN, got"),
         (lambda s: (s.X_train, s.y_train, s.X_test, s.y_test[1:]), "inconsistent numbers of samples"),
     ],
 )

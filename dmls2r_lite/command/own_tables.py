@@ -132,7 +132,7 @@ def predict(model: Path, file: Path, output: Path | None, clip: bool) -> None:
 
     MODEL is a file of `save_model`. FILE must have the columns that it was trained with, in any order. All
     rows and columns are written, with the estimate as `prediction`, and as `low` and `high` the ends of an
-    interval if the model has any.
+    interval if the model has any; names that FILE has too get a _ behind.
     """
     import pandas as pd
 
@@ -154,8 +154,8 @@ def predict(model: Path, file: Path, output: Path | None, clip: bool) -> None:
     if (intervals := stored.predict_interval(known)) is not None:
         estimates[["low", "high"]] = intervals
     notices = [*tell_reading(reading), *_notices(stored, cells, known), *_clip(estimates, stored, clip)]
-    for name in estimates:
-        demand(name not in cells, f"{file} has a column named {name} already: rename it")
+    while taken := [name for name in estimates if name in cells]:
+        estimates = estimates.rename(columns={name: f"{name}_" for name in taken})
     has_commas = reading.columns["rule"].str.contains("decimal comma").any()
     sep, decimal = (";", ",") if has_commas else (",", ".")
     with replacing(output) as unfinished:
@@ -252,8 +252,11 @@ def _draw(table: pd.DataFrame, is_labeled: np.ndarray, chosen: np.ndarray, name:
 
 def read_given(file: Path, given: Mapping[str, str]) -> tuple[Reading, pd.DataFrame, pd.Series]:
     """Read a table by the parameters that are `given`, see `read_table`; that of groups is left out, too."""
-    from ..data.reading import read_table
+    from ..data.reading import check_column, read_source, read_table
 
+    if groups := given.get("groups"):
+        columns = read_source(file).cells.columns.drop(given.get("target", ""), errors="ignore")
+        check_column("groups", groups, file.name, columns)
     left_out = ", ".join(given[name] for name in ("drop_columns", "groups") if name in given)
     others = {name: value for name, value in given.items() if name not in ("drop_columns", "groups")}
     return read_table(file, left_out, **others)

@@ -116,7 +116,7 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
 
     def _validate_training_set(self, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Check X and y; unlike scikit-learn's own check, y may hold NaN (but some numbers)."""
-        rows = self._validate_rows(X, reset=True, ensure_min_samples=2)
+        rows = self._validate_rows(X, reset=True, at_least=2)
         is_given = rows.ndim == 2 or getattr(self, "encoder", None) is not None
         demand(is_given, f"encoder must be given for samples of shape {rows.shape[1:]}, got None")
         return rows, check_targets(y, len(rows), at_least=self._min_labels, may_be_vectors=self._any_shape)
@@ -125,13 +125,16 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
         self.n_labeled_ = int(is_labeled(y).sum())
         self.n_unlabeled_ = len(y) - self.n_labeled_
 
-    def _validate_rows(self, X: ArrayLike, *, reset: bool = False, ensure_min_samples: int = 1) -> np.ndarray:
+    def _validate_rows(
+        self, X: ArrayLike, name: str = "X", *, reset: bool = False, at_least: int = 1
+    ) -> np.ndarray:
         """Check rows to predict against those of `fit`, or with `reset` those of `fit`."""
         # Large arrays may be mapped from a file: where float32 may stay, no copy fills the memory.
         dtypes = [np.float64, np.float32] if self._any_shape else [np.float64]
-        options = {"dtype": dtypes, "ensure_min_samples": ensure_min_samples, "allow_nd": self._any_shape}
+        options = {"dtype": dtypes, "ensure_min_samples": at_least, "allow_nd": self._any_shape}
         check = partial(validate_data, self, reset=reset)
-        return np.asarray(_checked("X must be rows of numbers", check, check_numbers("X", X), **options))
+        wanted = f"{name} must be rows of numbers"
+        return np.asarray(_checked(wanted, check, check_numbers(name, X), **options))
 
 
 def last_step(estimator: Any) -> Any:
@@ -207,7 +210,7 @@ def _checked(wanted: str, check: Callable[..., np.ndarray], values: Any, **optio
 
 
 def check_targets(
-    y: Any, n_rows: int | None = None, *, at_least: int = 2, may_be_vectors: bool = False
+    y: Any, n_rows: int | None = None, name: str = "y", *, at_least: int = 2, may_be_vectors: bool = False
 ) -> np.ndarray:
     """Targets as numbers, shape (n,), or where they may be vectors (n, t); NaN where one is not known.
 
@@ -217,21 +220,21 @@ def check_targets(
         If one is no number, or they are not as many as rows, or fewer than `at_least` are known.
     """
     demand(y is not None, "fit requires y to be passed, but the target y is None")  # scikit-learn's words
-    wanted = "y must hold a number for each row, NaN if it is unlabeled"
-    options = {"ensure_2d": False, "dtype": np.float64, "ensure_all_finite": "allow-nan", "input_name": "y"}
-    targets = _checked(wanted, check_array, check_numbers("y", y), **options)
+    wanted = f"{name} must hold a number for each row, NaN if it is unlabeled"
+    options = {"ensure_2d": False, "dtype": np.float64, "ensure_all_finite": "allow-nan", "input_name": name}
+    targets = _checked(wanted, check_array, check_numbers(name, y), **options)
     if not (may_be_vectors and targets.ndim == 2 and targets.shape[1] > 1):
         targets = _checked(wanted, column_or_1d, targets, warn=True)
     sizes = f"{n_rows} and {len(targets)}"
     is_as_long = n_rows is None or len(targets) == n_rows
-    demand(is_as_long, f"X and y must be as long, got inconsistent numbers of samples, {sizes}")
+    demand(is_as_long, f"X and {name} must be as long, got inconsistent numbers of samples, {sizes}")
     labeled = is_labeled(targets)
     is_part = np.isfinite(targets).reshape(len(targets), -1).any(axis=1) & ~labeled
     for row in np.flatnonzero(is_part):
         wanted = "a target vector must be known or NaN as a whole"
         raise ParameterError(f"{wanted}, got {targets[row]} in row {row}")
-    n_known = labeled.sum()
-    demand(n_known >= at_least, f"y must hold at least {at_least} targets that are not NaN, got {n_known}")
+    n_known, wanted = labeled.sum(), f"{name} must hold at least {at_least} targets that are not NaN"
+    demand(n_known >= at_least, f"{wanted}, got {n_known}")
     return targets
 
 

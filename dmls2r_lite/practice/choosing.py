@@ -35,7 +35,7 @@ def posterior_covariance(K: np.ndarray, labeled: ArrayLike) -> np.ndarray:
     numpy.ndarray of shape (n, n)
         ``K - K[:, L] (K[L, L] + NOISE I)^-1 K[L, :]``, a new array.
     """
-    rows = np.asarray(labeled, dtype=int)
+    rows = _check_positions("labeled", labeled, len(K))
     factor = cho_factor(K[np.ix_(rows, rows)] + NOISE * np.eye(len(rows)))
     return K - K[:, rows] @ cho_solve(factor, K[rows])
 
@@ -55,7 +55,7 @@ def variance_reduction(C: np.ndarray, at: ArrayLike | None = None) -> np.ndarray
     numpy.ndarray of shape (n,)
         ``sum over j of C[j, c]^2 / (C[c, c] + NOISE)`` for each row c.
     """
-    counted = C if at is None else C[np.asarray(at, dtype=int)]
+    counted = C if at is None else C[_check_positions("at", at, len(C))]
     return np.einsum("jc,jc->c", counted, counted) / (C.diagonal() + NOISE)
 
 

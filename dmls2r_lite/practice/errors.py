@@ -159,11 +159,13 @@ def nearest_shares(X_labeled: pd.DataFrame, X_pool: pd.DataFrame) -> np.ndarray:
     Returns
     -------
     numpy.ndarray of shape (n_labeled,)
-        Their sum is 1. Distances are those of `choose_rows`, with columns scaled by the pool.
+        Their sum is 1. Distances are those of `choose_rows`, with columns scaled by the pool,
+        or where its rows are alike by all rows.
     """
     n, pool = len(X_labeled), X_pool.iloc[:: -(-len(X_pool) // MAX_POOL)]
     rows = pd.concat([X_labeled, pool], ignore_index=True)
-    Z = Space(rows, np.arange(n, len(rows))).place(rows)
+    can_scale = pool.nunique().max() > 1  # else, as of one row alone, all rows do
+    Z = Space(rows, np.arange(n if can_scale else 0, len(rows))).place(rows)
     return np.bincount(cdist(Z[:n], Z[n:]).argmin(axis=0), minlength=n) / len(pool)
 
 

@@ -168,9 +168,9 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
             bounds[part, 1] = np.partition(centres + widths, n - rank, axis=1)[:, n - rank]
         return np.sort(bounds, axis=1)  # at small coverages they may cross
 
-    def _validate_rows(self, X: ArrayLike | pd.DataFrame, **_: Any) -> Any:
+    def _validate_rows(self, X: ArrayLike | pd.DataFrame, name: str = "X", **_: Any) -> Any:
         """Rows as the regressors know them: an array's columns get the names that they had in `fit`."""
-        rows = check_table("X", X, may_have_gaps=True)
+        rows = check_table(name, X, may_have_gaps=True)
         names = getattr(self, "feature_names_in_", rows.columns)
         is_bare = not isinstance(X, pd.DataFrame) and rows.shape[1] == len(names)
         return rows.set_axis(names, axis=1) if is_bare else rows

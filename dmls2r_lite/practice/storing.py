@@ -283,7 +283,7 @@ def save_model(
     >>> load_model("model.dmls2r").predict(data.features[:2]).round(1)
     array([30., 25.])
     """
-    check_rules({"path": path})
+    check_rules({"path": path, "overwrite": overwrite})
     path = Path(path)
     is_free = not path.exists() or (overwrite and not path.is_dir())
     demand(is_free, f"path must name a new file, unless overwrite=True, but {path} exists")
@@ -332,7 +332,7 @@ def load_model(path: str | Path) -> StoredModel:
     check_rules({"path": path})
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
+        raise FileNotFoundError(f"path must be a file of `save_model`, but there is no file {path}")
     content, others = path.read_bytes(), []
     try:
         then = read_versions(content)

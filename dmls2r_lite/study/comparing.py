@@ -10,6 +10,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import bootstrap, rankdata, wilcoxon
 
+from ..foundation.parameters import demand
+
 CELL = ["dataset", "n_labeled"]
 LEVEL = 0.05
 HELPED, PLACEBO_TOO, HURT, CANNOT_TELL = VERDICTS = (
@@ -181,8 +183,7 @@ def _common(trials: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     _check_unique(trials)
     trials = trials[trials.groupby([*CELL, "seed"])["method"].transform("size") == len(methods)]
     trials = trials[trials.groupby(CELL)["seed"].transform("nunique") >= 2]
-    if trials.empty:
-        raise ValueError(f"{names} have not run on the same 2 or more seeds of any cell; there are {there}")
+    demand(len(trials), f"{names} have not run on the same 2 or more seeds of any cell; there are {there}")
     wrong = trials[~np.isfinite(trials["mae"])]
     if len(wrong):
         raise ValueError(f"trials must hold finite errors, got {wrong['mae'].iloc[0]} for {_name(wrong)}")
@@ -192,9 +193,8 @@ def _common(trials: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
 def _check_unique(trials: pd.DataFrame) -> None:
     repeated = trials[trials.duplicated([*CELL, "method", "seed"])]
     if len(repeated):
-        raise ValueError(
-            f"trials must hold each method, N and seed of one dataset once, got {_name(repeated)} twice"
-        )
+        wanted = "trials must hold each method, N and seed of one dataset once"
+        raise ValueError(f"{wanted}, got {_name(repeated)} twice")
 
 
 def _name(trials: pd.DataFrame) -> str:

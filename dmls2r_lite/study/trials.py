@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from ..data.datasets import Dataset, Split, check_split_sizes, load_dataset, split_dataset
 from ..foundation.files import ending_with_us, versions, write_whole
-from ..foundation.parameters import ParameterError, check_rules, did_you_mean
+from ..foundation.parameters import check_rules, demand, did_you_mean
 from ..practice.folds import fit_with_seeds
 
 AS_PUBLISHED = "air_quality_as_published"  # with -200 for a missing value, as in the paper
@@ -223,12 +223,9 @@ class Study:
             If a trial fails. It names the cell.
         """
         known = self.methods()
+        wanted = f"methods must be among {', '.join(map(repr, known))}"
         for name in methods or ():
-            if name not in known:
-                among = ", ".join(map(repr, known))
-                raise ParameterError(
-                    f"methods must be among {among}, got {name!r}{did_you_mean(name, known)}"
-                )
+            demand(name in known, f"{wanted}, got {name!r}{did_you_mean(name, known)}")
         for n in n_labeled or ():
             check_rules({"n_labeled": n}, at_least={"n_labeled": self.min_labeled})
         check_rules({"n_jobs": n_jobs})
@@ -269,8 +266,7 @@ class Study:
             If the folder has no trials or a table in it is not one of this study.
         """
         trials = self._read(folder)
-        if trials.empty:
-            raise ValueError(f"cannot read trials from {folder}: there are none in {self.path(folder).name}")
+        demand(len(trials), f"cannot read trials from {folder}: there are none in {self.path(folder).name}")
         return trials
 
     def _read(self, folder: Path) -> pd.DataFrame:
@@ -282,9 +278,8 @@ class Study:
                 part = pd.read_csv(path, dtype=str, on_bad_lines="skip")
             except (OSError, ValueError) as error:
                 raise ValueError(f"cannot read trials from {path}: {error}") from error
-            if list(part) != self.columns:
-                wanted, found = ", ".join(self.columns), ", ".join(map(str, part))
-                raise ValueError(f"{path} must have the columns {wanted}, got {found}")
+            wanted, found = ", ".join(self.columns), ", ".join(map(str, part))
+            demand(found == wanted, f"{path} must have the columns {wanted}, got {found}")
             parts.append(part[pd.to_datetime(part["finished"], format=TIME, errors="coerce").notna()])
         trials = pd.concat(parts or [pd.DataFrame(columns=self.columns)])
         trials = trials.drop_duplicates(list(self.key), ignore_index=True)

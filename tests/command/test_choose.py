@@ -151,6 +151,8 @@ TARGET = ("-p", "target")
         ([*TARGET, "z"], "target must name a column of t.csv (a, b, y), got 'z'"),
         ([*TARGET, "b"], "target must name a column of numbers, but b of t.csv holds x"),
         ([*TARGET, "y", "-p", "drop_columns", "y"], "drop_columns must not name the target, got y"),
+        (["-p", "groups", "z"], "groups must name a column of t.csv (a, b, y), got 'z'"),
+        ([*TARGET, "y", "-p", "groups", "y"], "groups must name a column of t.csv (a, b), got 'y'"),
         (["-p", "drop_columns", "z"], "drop_columns must name a column of t.csv (a, b, y), got 'z'"),
         (["-p", "drop_columns", "a,y"], "t.csv must have a column that can be used, and not be the same in "
          "all rows"),

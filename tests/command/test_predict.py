@@ -150,6 +150,11 @@ def test_a_mark_that_may_be_either_is_that_of_the_training(save, table, kind, ma
     assert "may have a decimal mark or a thousands separator" in predict(model, "other.csv").stderr
 
 
+def test_names_that_the_table_has_too(save, table):
+    table = table.assign(prediction=1, prediction_="x")
+    assert [*run(save(), table)[1]] == [*table, "prediction__"]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -159,7 +164,6 @@ def test_a_mark_that_may_be_either_is_that_of_the_training(save, table, kind, ma
         ({"size": "large"}, "column 'size' must hold numbers, got 'large' (row 1)"),
         ({"day": 1.5}, "column 'day' must hold dates, got '1.5' (row 1)"),
         ({"hour": "2024-01-01"}, "column 'hour' must hold times, got '2024-01-01'"),
-        ({"low": 1}, "new.csv has a column named low already: rename it"),
         (dict.fromkeys(FEATURES, np.nan), "must hold 1 rows or more with values"),
         ({}, "new.csv must hold 1 rows or more with values below the line of names, got 0"),
     ],

@@ -103,6 +103,7 @@ class TestCorrectionForChoice:
         rows = ([-1.0, 3.0, 90.0], [0.0, 0.0, 2.0])
         labeled, pool = (pd.DataFrame({0: values, 1: 7.0}) for values in rows)
         assert_allclose(nearest_shares(labeled, pool), [2 / 3, 1 / 3, 0], rtol=1e-12)
+        assert nearest_shares(labeled, pool[2:]).tolist() == [0, 1, 0]  # one row cannot scale columns
 
     def test_of_a_large_pool_evenly_spaced_rows_count(self, monkeypatch):
         monkeypatch.setattr("dmls2r_lite.practice.errors.MAX_POOL", 3)
