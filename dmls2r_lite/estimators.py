@@ -69,8 +69,8 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         trainings as labels). Then all labels are trained with for so many epochs.
     warm_start : bool, default=False
         Whether another `fit` goes on with the network and the scaling of the last one.
-    progress, callback : bool, default=False, and callable, optional
-        A progress bar; ``callback(network, row)`` after each epoch with its row of the history.
+    callback : callable, optional
+        ``callback(network, row)`` after each epoch with its row of the history.
     n_networks : int, default=1
         Networks to train side by side, from different initial weights. Estimates are their mean.
     random_state : int, RandomState instance or None, default=None
@@ -128,7 +128,6 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
     device: str = "auto"
     early_stopping: Literal["held_out", "cross_validation", "leave_one_out"] | None = None
     warm_start: bool = False
-    progress: bool = False
     callback: Hook | None = None
     n_networks: int = 1
     random_state: int | np.random.RandomState | None = None

@@ -108,11 +108,6 @@ def _train(
         steps, watched = first._steps()[: first.n_epochs_], zip(models, validation, strict=True)
         hooks = [_watch(model, *samples) for model, samples in watched if samples is not None]
         hooks += [] if first.callback is None else [first.callback]
-        if first.progress:
-            from tqdm.auto import tqdm  # at import it warns where ipywidgets is missing
-
-            bar = opened.enter_context(tqdm(total=len(steps) * len(networks), desc="training", unit="epoch"))
-            hooks.append(lambda network, row: bar.update())
         options = {name: getattr(first, name) for name in ("learning_rate", "optimizer_state")}
         histories = train_side_by_side(
             networks, data, steps, seeds=seeds, hooks=hooks, rng_states=states, **options
@@ -207,7 +202,7 @@ def _choose_n_epochs(model: Any, X: np.ndarray, y: np.ndarray) -> int:
     folds = sorted(np.array_split(labels, n_folds), key=len)
     if model.early_stopping == "held_out":
         folds = [labels[: max(1, len(labels) // 5)]]
-    alone = {"early_stopping": None, "warm_start": False, "callback": None, "progress": False}
+    alone = {"early_stopping": None, "warm_start": False, "callback": None}
     at_once, curves = max(1, MAX_VALUES // X.size), []
     for _, alike in itertools.groupby(folds, len):  # networks side by side have as many labels
         left_out = list(alike)

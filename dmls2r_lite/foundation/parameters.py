@@ -11,7 +11,7 @@ from os import PathLike
 from os.path import isfile
 from typing import Any, NamedTuple
 
-# NumPy and PyTorch are asked for where a value may be theirs: this file is read before every command.
+# Neither NumPy nor PyTorch is imported here: this file is read before every command.
 
 MAX_COUNT, MAX_NUMBER = 2**31, 1e30  # larger numbers overflow in float32
 MAX_EPOCHS = 10**6  # of a schedule of one's own
@@ -73,16 +73,9 @@ def choice(*values: Any) -> Rule:
     return Rule(f"one of {', '.join(map(repr, values))}", is_one)
 
 
-def _is_module(value: Any) -> bool:
-    import torch
-
-    return isinstance(value, torch.nn.Module)
-
-
-def _is_random_state(value: Any) -> bool:
-    import numpy as np
-
-    return isinstance(value, np.random.RandomState)
+def _is_a(name: str) -> Callable[[Any], bool]:
+    """A test for instances of a class, for which its library need not be imported."""
+    return lambda value: any(kind.__name__ == name for kind in type(value).__mro__)
 
 
 def _is_step(value: Any) -> bool:
@@ -116,7 +109,7 @@ _BY_RULE: list[tuple[Rule, str]] = [
     (count(2), "n_labeled n_seeds n_repeats n_splits n_folds cv"),
     (count(0), "n_unlabeled max_rounds"),
     (count(0, 2**31), "seed"),  # seeds count up from here, and NumPy's legacy generators end at 2**32
-    (count(0, 2**32 - 1).or_else("a numpy.random.RandomState", _is_random_state).or_none(), "random_state"),
+    (count(0, 2**32 - 1).or_else("a numpy RandomState", _is_a("RandomState")).or_none(), "random_state"),
     (JOBS, "--jobs"),
     (JOBS.or_none(), "n_jobs"),
     (ABOVE_ZERO, "learning_rate boundary margin weight"),
@@ -126,7 +119,7 @@ _BY_RULE: list[tuple[Rule, str]] = [
     (SHARE, "similar_targets similar_features"),
     (Rule("2 exponents of 1 or more", _each(number("", lambda value: value >= 1), lambda n: n == 2)), "p"),
     (Rule("a sequence of one or more integers of 1 or more", _each(COUNT, lambda n: n > 0)), "hidden_sizes"),
-    (choice(False, True), "warm_start progress weight_gradient chosen clip"),
+    (choice(False, True), "warm_start weight_gradient chosen clip"),
     (choice("minmax", "standard", "none"), "scaling feature_scaling target_scaling"),
     (choice("train", "all", "none"), "scale_on"),
     (choice("drop", "as_published"), "missing"),
@@ -144,7 +137,7 @@ _BY_RULE: list[tuple[Rule, str]] = [
     (choice("unit", "raw"), "embedding"),
     (choice("ranked_list", "literal"), "weighting"),
     (choice(None, "spread", "metric"), "normalizer"),
-    (Rule("a torch.nn.Module or None", lambda value: value is None or _is_module(value)), "encoder head"),
+    (Rule("a torch.nn.Module", _is_a("Module")).or_none(), "encoder head"),
     (CALLABLE, "callback metric_loss"),
     (Rule("callable", callable), "mixed_loss"),
     (TEXT, "dataset target drop_columns column_types missing_values groups"),
