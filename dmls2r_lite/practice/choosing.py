@@ -17,7 +17,6 @@ from ..foundation.parameters import ParameterError, check_not_above, check_rules
 
 NOISE = 0.1  # variance of what a label adds to the Gaussian process, whose own variance is 1
 CLIP = 5.0  # standard deviations: what lies farther out counts as being there
-CHUNK = 2**14  # rows that are looked at together where there may be many
 
 
 def posterior_covariance(K: np.ndarray, labeled: ArrayLike) -> np.ndarray:
@@ -145,49 +144,6 @@ def choose_rows(
         is_free[best] = False
         C -= np.outer(C[:, best], C[best] / (C[best, best] + NOISE))
     return np.array(chosen)
-
-
-def posterior_sd(
-    X: ArrayLike | pd.DataFrame,
-    labeled: ArrayLike,
-    max_pool: int = 2000,
-    random_state: int | np.random.RandomState | None = None,
-) -> np.ndarray:
-    """How unsure the Gaussian process of `choose_rows` is about rows, without looking at any label.
-
-    Parameters
-    ----------
-    X : array-like or pandas.DataFrame of shape (n_rows, n_columns)
-        See `choose_rows`.
-    labeled : array-like
-        Rows whose labels it has: positions in X, or a boolean for each row.
-    max_pool, random_state
-        See `choose_rows`: above so many rows, a draw of them says how columns are scaled.
-
-    Returns
-    -------
-    numpy.ndarray of shape (n_rows,)
-        The standard deviation of a label at each row, from sqrt(NOISE) to sqrt(1 + NOISE).
-
-    Raises
-    ------
-    ParameterError
-        If an argument is of the wrong type or out of range.
-    """
-    check_rules({"max_pool": max_pool, "random_state": random_state})
-    table = check_table("X", X)
-    rows = np.unique(_check_positions("labeled", labeled, len(table)))
-    is_free = ~np.isin(np.arange(len(table)), rows)
-    space = Space(table, _draw(is_free, max_pool, check_random_state(random_state)))
-    variances = np.ones(len(table))
-    if len(rows):
-        Z = space.place(table.iloc[rows])
-        factor = cho_factor(space.covariance(Z, Z) + NOISE * np.eye(len(Z)))
-        for start in range(0, len(table), CHUNK):
-            part = slice(start, start + CHUNK)
-            K = space.covariance(Z, space.place(table.iloc[part]))
-            variances[part] -= np.einsum("lj,lj->j", K, cho_solve(factor, K))
-    return np.sqrt(variances + NOISE)
 
 
 class Space:

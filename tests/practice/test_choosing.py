@@ -17,7 +17,6 @@ from dmls2r_lite.practice.choosing import (
     NOISE,
     choose_rows,
     posterior_covariance,
-    posterior_sd,
     variance_reduction,
 )
 
@@ -53,8 +52,6 @@ def test_two_rows_by_hand():
     assert_allclose(
         variance_reduction(C, [1]), [C[0, 1] ** 2 / (C[0, 0] + 0.1), C[1, 1] ** 2 / (C[1, 1] + 0.1)]
     )
-    sd = posterior_sd([[3.0], [7.0]], [0])
-    assert_allclose(sd, np.sqrt([1 - 1 / 1.1 + 0.1, 1 - a**2 / 1.1 + 0.1]))
 
 
 def test_three_rows_by_hand():
@@ -96,11 +93,6 @@ def test_explicit_inverses_choose_the_same(seed, n_rows, n_columns, n_labeled, n
             assert_allclose(*naive_scores(K, taken, counted, [ours, theirs]), rtol=0, atol=1e-10)
             break
         taken.append(ours)
-    assert_allclose(
-        posterior_sd(X, labeled),
-        np.sqrt(naive_covariance(K, labeled).diagonal()[:n_rows] + NOISE),
-        atol=1e-10,
-    )
 
 
 def test_order_continues_and_nothing_is_drawn():
@@ -163,8 +155,6 @@ def test_frames_with_gaps_and_categories():
         choose_rows(frame, 10, [1], targets[["when", "kind", "b", "a"]].assign(more=1)),
         choose_rows(numbers.to_numpy(), 10, [1], numbers.iloc[:20].to_numpy()),
     )
-    assert_array_equal(posterior_sd(frame, [1, 2]), posterior_sd(numbers.to_numpy(), [1, 2]))
-    assert_allclose(posterior_sd(frame, []), np.sqrt(1 + NOISE))
 
 
 def test_rows_without_any_value_are_never_chosen():
@@ -204,8 +194,6 @@ def test_a_large_pool_is_drawn():
     # labeled rows outside of the draw count too: their surroundings are known
     cloud = np.vstack([X[:1000], X[:1000] + 50])
     assert (choose_rows(cloud, 1, np.arange(1000, 1500), max_pool=50, random_state=0) < 1000).all()
-    some = posterior_sd(X, labeled, max_pool=200, random_state=3)
-    assert_allclose(some, posterior_sd(X, labeled), rtol=0.1)
 
 
 def test_memory_does_not_grow_with_the_square_of_the_rows():
@@ -255,8 +243,3 @@ REFUSED = [
 def test_refused(arguments, message):
     with pytest.raises(ParameterError, match="^" + re.escape(message)):
         choose_rows(**{"X": TABLE, "n": 1, **arguments})
-
-
-def test_refused_positions_to_look_at():
-    with pytest.raises(ParameterError, match=r"^labeled must hold positions from 0 to 9 or 10 booleans"):
-        posterior_sd(TABLE, [10])
