@@ -247,8 +247,8 @@ def same_types(reading: Reading, columns: Iterable[object]) -> dict[str, str]:
     kinds = orders.fillna(told["taken_for"].replace("truth", "category"))
     kinds = kinds.mask(told["rule"].str.contains("; NA is one of them"), WITH_NA)
     has_decimals = (reading.table[kinds.index[kinds == "number"]] % 1 > 0).any()
-    for name in has_decimals.index[has_decimals]:
-        kinds[name] = "decimal comma" if "decimal comma" in told["rule"][name] else "decimal point"
+    marks = "decimal " + told["rule"].str.contains("decimal comma").map({True: "comma", False: "point"})
+    kinds = kinds.mask(has_decimals.reindex(kinds.index, fill_value=False), marks)
     return dict(zip(map(str, kinds.index), kinds, strict=True))
 
 

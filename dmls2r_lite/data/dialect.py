@@ -87,7 +87,7 @@ def name_columns(names: Sequence[str], cells: pd.DataFrame) -> pd.DataFrame:
     texts = [name for name in map(str, cells) if not is_number(name)]
 
     def occurs(name: str) -> bool:
-        return bool(cells[name].astype(str).str.strip().eq(name).any())
+        return any(str(cell).strip() == name for cell in cells[name].tolist())
 
     if any(map(occurs, texts)) if len(texts) < len(names) else len(texts) > 1 and all(map(occurs, texts)):
         raise ValueError(
