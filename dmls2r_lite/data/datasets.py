@@ -20,7 +20,6 @@ from .catalog import DATASETS, FILES, fetch, find, read_content
 from .noticing import Notice, enumerate_names, find_notices, shorten
 from .preparing import describe_columns, make_preprocessor
 from .reading import Reading, check_column, expand_columns, read_table
-from .recognising import WITH_NA
 from .unpacking import is_path, table_name
 
 MIN_LABELS = 5  # below, there is nothing to estimate an error from
@@ -245,7 +244,6 @@ def same_types(reading: Reading, columns: Iterable[object]) -> dict[str, str]:
     told = reading.columns.loc[list(map(str, columns))]
     orders = told["rule"].str.extract("^dates, ((?:day|month) first)")[0]
     kinds = orders.fillna(told["taken_for"].replace("truth", "category"))
-    kinds = kinds.mask(told["rule"].str.contains("; NA is one of them"), WITH_NA)
     has_decimals = (reading.table[kinds.index[kinds == "number"]] % 1 > 0).any()
     marks = "decimal " + told["rule"].str.contains("decimal comma").map({True: "comma", False: "point"})
     kinds = kinds.mask(has_decimals.reindex(kinds.index, fill_value=False), marks)

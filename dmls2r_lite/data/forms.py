@@ -29,7 +29,7 @@ COMPACT = re.compile(  # 20200131, 2020013123: dates only if that is said
     r"((?:18|19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))((?:[01]\d|2[0-3])(?:[0-5]\d){0,2})?",
     re.ASCII,
 )
-TIME = re.compile(r"(\d{1,3}):[0-5]\d(:[0-5]\d)?( ?[ap]m)?", re.IGNORECASE | re.ASCII)
+TIME = re.compile(r"(\d{1,3}):[0-5]\d(:[0-5]\d)?", re.ASCII)
 _ZONE = re.compile(r":\d{2}\S*(?:Z|[+-]\d{2}:?\d{2})$")
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _DATES = {
@@ -63,7 +63,7 @@ _ANY_MONTH = (  # by its first letters, in a few languages
 )
 _LIKE_DATE = re.compile(
     rf"\D*(\d{{1,2}}\D+){{0,2}}{_YEAR}(\D+(\d{{1,2}}|{_YEAR})){{0,3}}\D*"
-    rf"|(\d{{1,2}}\W{{0,2}})?{_ANY_MONTH}\W?\d\d",
+    rf"|(\d{{1,2}}\W{{0,2}})?{_ANY_MONTH}\W?\d\d|\d+([:.]\d\d){{1,2}} ?[ap]\.?m\.?|\d+ ?h ?\d\d",
     re.IGNORECASE,
 )
 
@@ -211,7 +211,7 @@ def seem_unread(texts: Sequence[str]) -> bool:
     """
     texts = texts[:1000]  # which tell enough
     numbers = [part for text in texts for part in _PART.findall(text)]
-    between = {_PART.sub("0", re.sub(_ANY_MONTH, "month", text.lower())) for text in texts}
+    between = {_PART.sub("0", re.sub(rf"{_ANY_MONTH}|[ap]m\b", "word", text.lower())) for text in texts}
     if not all(map(_PART.search, texts)) or len(between) > max(1, len(texts) / 2):
         return False
     if all(map(_LIKE_DATE.fullmatch, texts)):
@@ -295,21 +295,13 @@ def read_times(texts: pd.Series) -> tuple[pd.Series, str]:
     Raises
     ------
     ValueError
-        If some have seconds or AM and PM, and others do not; does not name the column.
+        If some have seconds, and others do not; does not name the column.
     """
-    with_seconds, halves = texts.str.count(":") == 2, texts.str.contains("m", case=False)
-    all_have = "times that all have AM or PM, from 1 to 12,"
-    _check_alike(texts, halves, all_have)
-    if halves.any():
-        times = parse_dates(texts.str.upper().str.replace(" ", ""), ["%I:%M%p", "%I:%M:%S%p"])
-        if times is None:
-            raise ValueError(f"must hold {all_have} got {texts.iloc[0]!r}")
-        return times - times.dt.normalize(), "times of day, AM and PM"
+    with_seconds = texts.str.count(":") == 2
     _check_alike(texts, with_seconds, "times that all have seconds,")
-    times = pd.to_timedelta(texts if with_seconds.any() else texts + ":00")
     if with_seconds.any():
-        return times, "times, hours:minutes:seconds"
-    hours = texts.str.partition(":")[0]
+        return pd.to_timedelta(texts), "times, hours:minutes:seconds"
+    times, hours = pd.to_timedelta(texts + ":00"), texts.str.partition(":")[0]
     of_day = int(hours.astype(int).max()) < 24 and len(set(hours)) > 1
     if of_day and (hours.str.len().eq(2).all() or len(set(hours.str.len())) > 1):
         return times, "times of day, hours:minutes"

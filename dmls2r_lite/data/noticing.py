@@ -66,9 +66,10 @@ def find_notices(features: pd.DataFrame, target: pd.Series, described: pd.DataFr
     -----
     - *Bounds.* A column of signs (<, >, =, ~, perhaps in quotes), one of < and > among them.
     - *Codes* for a missing value: see `find_codes`.
-    - *Total.* The last row, or the first, if its cells are the sums, or the means, of their columns: two
-      cells or more and the most of those that could be; one is enough if nothing else is in the row, or a
-      word such as total. And the first row, if it has no number, but texts that no other has.
+    - *Total.* The last row, or the first, if a word such as total or mean is in it and in no other; or if
+      its cells are the sums of their columns: two cells or more and the most of those that could be; one is
+      enough if nothing else is in the row. And the first row, if it has no number, but texts that no other
+      has.
     - *Classes.* Two different targets of four or more; or three to five that are whole numbers in a row, each
       in four labeled rows or more on average.
     - *Repeats.* Labeled rows that are equal in all columns, with or without the target, where a column tells
@@ -133,8 +134,7 @@ def one_sided(column: pd.Series, is_labeled: np.ndarray) -> tuple[str, bool]:
     so is that no unlabeled row has one.
     """
     known = column.notna().to_numpy()
-    sides = is_labeled, ~is_labeled
-    counts = np.array([[(known & side).sum(), (~known & side).sum()] for side in sides])
+    counts = np.array([[(known & side).sum(), (side & ~known).sum()] for side in (is_labeled, ~is_labeled)])
     if 0 in counts.sum(axis=1) or not known.any():
         return "", False
     labeled, others = counts[:, 0] / counts.sum(axis=1)
@@ -222,18 +222,15 @@ def _totals(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
         is_frequent = (others.count() - (others == 0).sum()).ge(3)
         can_be_one = row.notna() & is_frequent & (others.min() < others.max())
         beside = table.iloc[place].drop(row.index[can_be_one]).dropna()
-        is_named = any(_SUMMARY.fullmatch(str(value).strip()) for value in beside)
-        for kind, word, tolerance in (("sum", "total", 1e-6), ("mean", "mean", 1e-3)):
-            is_one = np.isclose(row, others.agg(kind), rtol=tolerance, atol=0)
-            n_true = int((is_one & can_be_one).sum())
-            if n_true > can_be_one.sum() / 2 and (n_true > 1 or is_named or beside.empty):
-                label = f" ({shorten(str(beside.iloc[0]).strip())})" if is_named else ""
-                yield (
-                    f"the {which} row{label} looks like a {word}: its cells are the {kind}s of their "
-                    "columns. If so, take it out of the file: it counts as a "
-                    f"{'labeled' if pd.notna(target.iloc[place]) else 'further'} row"
-                )
-                break
+        words = [word for word in map(str, beside) if _SUMMARY.fullmatch(word)]
+        words = [word for word in words if table.eq(word).sum(axis=None) == 1]
+        n_true = int((np.isclose(row, others.sum(), rtol=1e-6, atol=0) & can_be_one).sum())
+        if words or (n_true > can_be_one.sum() / 2 and (n_true > 1 or beside.empty)):
+            counts_as = "labeled" if pd.notna(target.iloc[place]) else "further"
+            yield (
+                f"the {which} row{f' ({shorten(words[0])})' if words else ''} looks like a total or mean of "
+                f"the others. If so, take it out of the file: it counts as a {counts_as} row"
+            )
 
 
 def _units(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) -> Iterator[str]:

@@ -16,7 +16,7 @@ import pandas as pd
 from ..foundation.parameters import check_rules, demand, did_you_mean, shown
 from .dialect import Source, check_names, name_columns, parse
 from .noticing import enumerate_names, shorten
-from .recognising import DECIMALS, KINDS, MISSING, ORDERS, WITH_NA, recognise
+from .recognising import DECIMALS, KINDS, MISSING, ORDERS, recognise
 from .unpacking import decode, split_sheet, unpack
 
 MAX_LISTED = 50  # columns in a message
@@ -188,7 +188,7 @@ def split_missing(given: str, columns: Iterable[str]) -> dict[str, list[str]]:
     """What stands for a missing value by column, "" for all, from a text like ``-999; age=98,99``."""
     known = "|".join(map(re.escape, sorted(columns if "=" in given else [], key=len, reverse=True)))
     found: dict[str, list[str]] = {}
-    for column, values in re.findall(rf"\s*(?:({known}|[^;=]+?)\s*=)?([^;]*)(?:;|\Z)", given):
+    for column, values in re.findall(rf"\s*(?:({known}|[^;=<>~]+?)\s*=)?([^;]*)(?:;|\Z)", given):
         found.setdefault(column, []).extend(filter(None, map(str.strip, values.split(","))))
     return found
 
@@ -203,7 +203,8 @@ def _mark_missing(
         stands = (table.select_dtypes("float") - number).abs() <= 1e-12 * abs(number)
         stands &= np.isfinite(number)
         date = pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
-        stands = stands.join(table.select_dtypes("datetime") == date)
+        days = table.select_dtypes("datetime").apply(lambda column: column.dt.normalize())
+        stands = stands.join(days == date)
         where = (cells.astype(str) == value) | stands.reindex_like(cells).eq(True)
         where = where.filter([name]) if name else where
         marked[name, value] = where.sum()
@@ -273,7 +274,7 @@ def check_types(name: str, given: str | Mapping[str, str] | None, columns: Seque
         rest = pair.sub("", given).strip()
         given = dict([*pair.findall(given), *([(rest, "")] if rest else [])])
     for column, kind in (given or {}).items():
-        if kind not in (*KINDS, *ORDERS, *DECIMALS, WITH_NA):
+        if kind not in (*KINDS, *ORDERS, *DECIMALS):
             raise ValueError(
                 f"column_types must give a column one of {', '.join(KINDS)}, as in 'zip=text, when=date', "
                 f"got {column}={kind}"

@@ -22,10 +22,8 @@ KINDS = ("number", "category", "text", "date", "time")
 ORDERS = ("day first", "month first")  # of dates: kinds too
 # The marks that stand before decimals in a column of numbers, where its file leaves that open: by a user's
 # answer, or as in the table of which this one has more rows
-WITH_NA = "category with NA"  # in which that is a text, whatever stands beside it
 DECIMALS = {"number": ".,", "decimal point": ".", "decimal comma": ",", "number of any mark": ""}
 _FORMS: Mapping[str, Callable] = {"number": is_number, "date": DATE.fullmatch, "time": TIME.fullmatch}
-_TRUTH = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 _NOT_KNOWN = re.compile(  # words that people write in place of a number
     r"n\.? ?[adb]\.?|k\.? ?a\.?|n/[ad]|nil|none|null|nan|missing|unknown|unbekannt|keine angabe|fehlt|"
     r"(below|under|unter) .*|b\.?d\.?l?\.?|[<>]? ?lo[dq]|bql|not .*|nicht .*|tr|traces?|#.*!?|"
@@ -91,15 +89,10 @@ class Column:
             cells = _as_texts(cells)
         stripped = [text.strip() if isinstance(text, str) else "" for text in cells.tolist()]
         distinct = list(dict.fromkeys(stripped))
-        texts, rule = [text for text in distinct if text not in missing], ""
-        are_codes = len(texts) > 1 and all(re.fullmatch("[A-Z]{2}", text) for text in texts)
-        are_codes, said = are_codes or said == WITH_NA, said.removesuffix(" with NA")
-        if are_codes and "NA" in missing.intersection(distinct):  # Namibia among countries
-            missing, rule = missing - {"NA"}, "texts; NA is one of them (assumed: all have two letters)"
-            texts = [text for text in distinct if text not in missing]
+        texts = [text for text in distinct if text not in missing]
         place_of = {text: place for place, text in enumerate(texts)}
         places = np.array([place_of.get(text, -1) for text in stripped], dtype=int)
-        column = cls(name, said, texts, places, rule=rule)
+        column = cls(name, said, texts, places)
         column._find_kind()
         if marks := [text for text in distinct if text and text in missing]:
             column.marks = f"; {', '.join(marks)} for missing"
@@ -130,11 +123,9 @@ class Column:
     def _find_kind(self) -> None:
         """Say what the texts are, as far as this column alone shows; of numbers and dates all possible."""
         said = "date" if self.said in ORDERS else "number" if self.said in DECIMALS else self.said
-        has_form = said in _FORMS and self.said not in ORDERS
-        wrong = [text for text in self.texts if has_form and not _FORMS[said](text)]
-        if said == "date":
-            wrong = [text for text in wrong if not COMPACT.fullmatch(text)]
-        if wrong:
+        form = None if self.said in ORDERS else _FORMS.get(said)
+        wrong = [text for text in self.texts if form and not form(text)]
+        if wrong := [text for text in wrong if said != "date" or not COMPACT.fullmatch(text)]:
             raise ValueError(f"must hold {said}s, got {wrong[0]!r} {self._row_of(wrong[0])}")
 
         def is_all(kind: str) -> bool:
@@ -146,9 +137,9 @@ class Column:
             self.kind, self.rule = said or "number", "no value in any row"
             dtypes: dict[str, Any] = {"date": "datetime64[us]", "time": "timedelta64[us]"}
             self.known = np.array([], dtypes.get(said, float))
-        elif not said and set(self.texts) <= _TRUTH.keys() and (self.places >= 0).all():
+        elif not said and {*map(str.lower, self.texts)} <= {"true", "false"} and (self.places >= 0).all():
             self.kind, self.rule = "truth", "true or false"
-            self.known = [_TRUTH[text] for text in self.texts]
+            self.known = [text.lower() == "true" for text in self.texts]
         elif not said and forms.are_seasons(self.texts):
             self.kind = "text"
             self.rule = f"texts: {self.texts[0]} is a season of two years (assumed: no month)"
@@ -187,9 +178,8 @@ class Column:
 
     def _find_texts(self) -> None:
         """Texts; refused where they seem to be numbers with words, units or marks among them, or dates."""
-        self.kind, self.rule = "text", self.rule or "texts"
+        self.kind, self.rule = "text", "texts"
         plain = {text for text in self.texts if any(fits(text) for fits in _FORMS.values())}
-        numbers = set(filter(is_number, plain))
         near = plain | forms.decorated(text for text in self.texts if text not in plain)
         words = [text for text in self.texts if text not in near]
         not_known = {text for text in words if _NOT_KNOWN.fullmatch(text)}
@@ -198,7 +188,7 @@ class Column:
             or len(not_known) == len(words)
             or (len(plain) > 1 and not_known)
             or len(plain) > max(1, len(words))
-            or any(re.search(r"\d[.,]\d", text) for text in numbers)
+            or any(re.search(r"\d[.,]\d", text) and is_number(text) for text in plain)
         ):
             kind = max(_FORMS, key=lambda kind: sum(bool(_FORMS[kind](text)) for text in near))
             others = [text for text in self.texts if not _FORMS[kind](text)]
@@ -214,9 +204,8 @@ class Column:
                 f"looks like numbers or dates in a form that is not read, such as {shorten(unread[0])}; "
                 f"write plain ones, or say column_types={f'{self.name}=text'!r} (assumed: texts)"
             )
-        elif near:
-            self.rule += f"; {len(near)} of {len(self.texts)} look like numbers"
-            self.rule += " (assumed: names)" if numbers else ""
+        elif plain:
+            self.rule += f"; {len(plain)} of {len(self.texts)} look like numbers (assumed: names)"
 
 
 def recognise(
@@ -347,7 +336,7 @@ def _to_numbers(column: Column, marks: Marks) -> None:
     if marks.decimal == "," and any("," in shaped for shaped in column.shapes):
         told.append("decimal comma")
     if any(map(marks.group, column.shapes)):
-        is_sure = any(map(marks.prove, column.shapes)) or not all(map(marks.group, column.shapes))
+        is_sure = len(column.shapes) > 1 and any(marks.prove(s) or not marks.group(s) for s in column.shapes)
         told.append(f"{marks.thousands!r} between thousands{'' if is_sure else ' (assumed: no codes)'}")
     if forms.may_have_groups(column.shapes) and not marks.thousands and not column.is_settled:
         told.append(f"{marks.decimal!r} before decimals (assumed: as in other columns)")

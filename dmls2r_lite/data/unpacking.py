@@ -12,10 +12,8 @@ import itertools
 import lzma
 import os
 import re
-import unicodedata
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,10 +30,9 @@ _BOMS = {  # the mark of UTF-32 starts with that of UTF-16
     "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
     "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
 }
-_WESTERN = ("cp1252", "cp1251", "koi8_r", "cp866", "cp850", "cp1250", "cp1253")  # the likeliest first
-_EAST_ASIAN = ("gb18030", "big5", "cp932", "cp949")
+# Encodings before Unicode besides cp1252: of Cyrillic, Central European, Greek, Chinese, Japanese and Korean
+_LEGACY = ["cp1251", "koi8_r", "cp866", "cp1250", "cp1253", "gb18030", "cp932", "cp949"]
 _SYMBOLS = "°µ²³¹€£$–—“”‘’„«»№±×·§…®©™½¼¾‰º¡¿¥"
-_EAST_ASIAN_SCRIPTS = {"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL"}
 
 
 def unpack(path: Path) -> tuple[str, bytes]:
@@ -126,10 +123,15 @@ def decode(content: bytes) -> tuple[str, tuple[str, ...]]:
         is_utf8 = sum(char > "\x7f" for char in text) > 3 * text.count("\ufffd")
         if encoding != "utf-8" or is_utf8:
             raise ValueError(f"is damaged or cut off at byte {error.start}: {error.reason}") from error
-    legacy = _guess(content)
-    if legacy is None:
-        raise ValueError("is in no encoding that is known here: save it as UTF-8")
-    text = content.decode(legacy)
+    text, legacy = content.decode("cp1252", errors="replace"), "cp1252"
+    if not _has_words(text):
+        from charset_normalizer import from_bytes  # of no use to almost all files
+
+        best = from_bytes(content, cp_isolation=_LEGACY).best()
+        is_short = len(content) - len(content.decode("ascii", errors="ignore")) < 8  # tells too little
+        if best is None or is_short or not _has_words(str(best)):
+            raise ValueError("is in no encoding that is known here: save it as UTF-8")
+        text, legacy = str(best), best.encoding
     example = re.search(r"[^\s,;|\"]*[^\x00-\x7f][^\s,;|\"]*", text)
     return text, (
         f"the file is not in UTF-8 and was read as {legacy}, as in {example and example[0][:30]!r}; "
@@ -137,44 +139,18 @@ def decode(content: bytes) -> tuple[str, tuple[str, ...]]:
     )
 
 
-def _guess(content: bytes) -> str | None:
-    """The encoding under which all words look like words, or charset-normalizer's guess."""
-    from charset_normalizer import from_bytes  # of no use to almost all files
+def _has_words(text: str) -> bool:
+    """Whether nearly all words, from their first foreign character to the last, have letters in order."""
+    words = set(re.findall(r"[^\x00-\x7f](?:[^\s,;|\"]*[^\x00-\x7f])?", text))
+    symbols, letter = rf"[{_SYMBOLS}]", r"[^\W\x00-\x7fµ]"
+    wrong = re.compile(
+        rf"{letter}{symbols}(?<![’–·µº])|(?<![’–·µº“‘„«°²³¿¡]){symbols}{letter}|[\x80-\u024f]{{3}}"
+    )
 
-    fitting = {}
-    for encoding in _WESTERN + _EAST_ASIAN:
-        with suppress(UnicodeDecodeError):
-            text = content.decode(encoding)
-            words = set(re.findall(r"[^\x00-\x7f](?:[^\s,;|\"]*[^\x00-\x7f])?", text))
-            if sum(map(_looks_like_words, words)) >= 0.9 * len(words):
-                # Cyrillic encodings take each other's small letters for capitals.
-                fitting[encoding] = sum(char.islower() for word in words for char in word if char > "\x7f")
-    if "cp1252" in fitting:
-        return "cp1252"
-    likeliest = max(fitting, key=fitting.__getitem__, default=None)
-    n_foreign = len(content) - len(content.decode("ascii", errors="ignore"))
-    if likeliest and (likeliest not in _EAST_ASIAN or n_foreign < 8):
-        return likeliest
-    best = from_bytes(content, cp_isolation=[*fitting]).best()
-    return best.encoding if best else likeliest
+    def looks_like_one(word: str) -> bool:
+        are_known = all(char.isalpha() or char in _SYMBOLS for char in word if char > "\x7f")
+        parts = re.findall(r"[^\W\d_]+", word)
+        has_case = all(part in (part.lower(), part.upper(), part.capitalize()) for part in parts)
+        return are_known and has_case and not wrong.search(word)
 
-
-def _looks_like_words(text: str) -> bool:
-    """Whether a text from its first foreign character to its last one has letters of one script, in order."""
-    if not all(char.isalpha() or char in _SYMBOLS for char in text if char > "\x7f"):
-        return False
-    if re.search(
-        rf"[^\W\x00-\x7f][{_SYMBOLS}](?<![’–·µº])|(?<![’–·µº“‘„«°²³¿¡])[{_SYMBOLS}][^\W\x00-\x7fµ]", text
-    ):
-        return False
-    for part in re.findall(r"[^\W\d_]+", text):
-        scripts = {
-            unicodedata.name(char, "?").split()[0] for char in part if char.isalpha() and char not in "µº"
-        }
-        if len(scripts) > 1 and not scripts <= _EAST_ASIAN_SCRIPTS:
-            return False
-        if scripts == {"LATIN"} and re.search(r"[^\x00-\x7f]{3}", part):
-            return False
-        if part not in (part.lower(), part.upper(), part.capitalize()):
-            return False
-    return True
+    return sum(map(looks_like_one, words)) >= 0.9 * len(words)

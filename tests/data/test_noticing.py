@@ -175,7 +175,11 @@ class TestCodes:
         ("a,b,y 1,5,10 2,6,21 3,7,30 6,18,61", "last row looks like a total"),  # without a word
         ("site,a,y Summe,15,61 N,1,10 S,2,21 N,3,30 S,4, N,5,", "first row (Summe) looks like a total"),
         ("site,y N,10 S,21 N,30 ,61", "last row looks like a total"),  # nothing else in the row
-        ("site,a,y N,1.25,10 S,2.5,21 N,3,30 Average,2.25,20.3333333", "(Average) looks like a mean"),
+        (
+            "site,a,y N,1.25,10 S,2.5,21 N,3,30 Average,2.25,20.3333333",
+            "(Average) looks like a total or mean",
+        ),
+        ("site,a,y N,1,10 Total,2,21 Total,3,30 N,4,44 Total,5,50", ""),  # a word that is no rare one
         ("site,a,y N,1,10 S,2,21 N,3,30 S,6,44", ""),  # one of two
         ("a,y 1,10 0,21 0,30 0,44", ""),
         ("a,b,y 1,5,10 2,6,21 3,7,30 4,8,44", ""),
