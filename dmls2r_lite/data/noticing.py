@@ -223,7 +223,7 @@ def _totals(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
         can_be_one = row.notna() & is_frequent & (others.min() < others.max())
         beside = table.iloc[place].drop(row.index[can_be_one]).dropna()
         words = [word for word in map(str, beside) if _SUMMARY.fullmatch(word)]
-        words = [word for word in words if table.eq(word).sum(axis=None) == 1]
+        words = [word for word in words if table.isin([word]).to_numpy().sum() == 1]
         n_true = int((np.isclose(row, others.sum(), rtol=1e-6, atol=0) & can_be_one).sum())
         if words or (n_true > can_be_one.sum() / 2 and (n_true > 1 or beside.empty)):
             counts_as = "labeled" if pd.notna(target.iloc[place]) else "further"
@@ -234,9 +234,8 @@ def _totals(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
 
 
 def _units(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) -> Iterator[str]:
-    is_text = (described["kind"] == "category").to_numpy()
-    first = features.loc[:, is_text].iloc[0].dropna()
-    if first.empty or pd.notna(target.iloc[0]) or features.loc[:, ~is_text].iloc[0].notna().any():
+    first = features.iloc[0].dropna()
+    if first.empty or pd.notna(target.iloc[0]) or (described["kind"][first.index] != "category").any():
         return
     below = features[first.index].iloc[1:]
     in_brackets = first.astype(str).str.fullmatch(r"[\[(<].*[\])>]").all()
@@ -251,9 +250,8 @@ def _units(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) -
 def _classes(known: pd.Series) -> Iterator[str]:
     values = np.setdiff1d(known, [float(code) for code in find_codes(known)])
     in_a_row = bool((values % 1 == 0).all() and (np.diff(values) == 1).all())
-    if (len(values) == 2 and len(known) > 3) or (
-        2 < len(values) <= MAX_CLASSES and in_a_row and len(known) >= 4 * len(values)
-    ):
+    are_few = 2 < len(values) <= MAX_CLASSES and in_a_row and len(known) >= 4 * len(values)
+    if are_few or (len(values) == 2 and len(known) > 3):
         listed = ", ".join(f"{value:.6g}" for value in values)
         yield (
             f"the target has {len(values)} different values ({listed}): classes? This is for numbers, and "
@@ -288,15 +286,14 @@ def _repeats(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
 def _groups(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) -> Iterator[str]:
     is_labeled = target.notna().to_numpy()
     share, n_labels = is_labeled.mean(), int(is_labeled.sum())
-    is_used = ~described["treatment"].str.startswith("left out").to_numpy()
-    is_category = (described["kind"] == "category").to_numpy()
     numbers = features[is_labeled].select_dtypes("number", exclude="timedelta")
     no_names = {*numbers.columns[(numbers % 1 > 0).any()], *features.select_dtypes("bool")}
     found: dict[str, list[object]] = {}
-    for (name, column), used, is_text in zip(features.items(), is_used, is_category, strict=True):
+    parts = zip(features.items(), described["kind"], described["treatment"], strict=True)
+    for (name, column), kind, treatment in parts:
         if name in no_names:
             continue
-        values = column.to_numpy()
+        values, is_text = column.to_numpy(), kind == "category"
         labeled, others = (values[side & pd.notna(values)].tolist() for side in (is_labeled, ~is_labeled))
         if (n_values := len(set(labeled))) < 2:
             continue
@@ -309,7 +306,8 @@ def _groups(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) 
         elif is_labeled.all() and per_value >= 2 and n_values >= max(10 if is_text else 5, n_labels / 20):
             said = _REPEATED if is_text or _agree(column.dropna(), target) else ""
         else:
-            said = _RARE if is_text and used and n_values >= 5 and n_values > n_labels / 2 else ""
+            is_used = is_text and not treatment.startswith("left out")
+            said = _RARE if is_used and n_values >= 5 and n_values > n_labels / 2 else ""
         found.setdefault(said, []).append(name)
     for said, names in found.items():
         if said:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ..foundation.parameters import check_rules, demand, did_you_mean, shown
-from .dialect import Source, check_names, name_columns, parse
+from .dialect import Source, name_columns, parse
 from .noticing import enumerate_names, shorten
 from .recognising import DECIMALS, KINDS, MISSING, ORDERS, recognise
 from .unpacking import decode, split_sheet, unpack
@@ -186,7 +186,8 @@ def read_table(
 
 def split_missing(given: str, columns: Iterable[str]) -> dict[str, list[str]]:
     """What stands for a missing value by column, "" for all, from a text like ``-999; age=98,99``."""
-    known = "|".join(map(re.escape, sorted(columns if "=" in given else [], key=len, reverse=True)))
+    special = sorted(filter(re.compile("[;=<>~]").search, columns), key=len, reverse=True)
+    known = "|".join(map(re.escape, special)) or "(?!)"
     found: dict[str, list[str]] = {}
     for column, values in re.findall(rf"\s*(?:({known}|[^;=<>~]+?)\s*=)?([^;]*)(?:;|\Z)", given):
         found.setdefault(column, []).extend(filter(None, map(str.strip, values.split(","))))
@@ -245,18 +246,19 @@ def expand_columns(name: str, given: str | Sequence[str], columns: Sequence[str]
     ValueError
         If a table of that name lacks a column that is to be left out.
     """
-    found: list[str] = []
     is_list = isinstance(given, Sequence | pd.Index) and not isinstance(given, bytes)
     demand(is_list, f"drop_columns must be a string or a sequence of strings, got {shown(given)}")
     if isinstance(given, str):
-        known = "|".join(map(re.escape, sorted(columns, key=len, reverse=True)))
+        with_commas = sorted(filter(re.compile(",").search, columns), key=len, reverse=True)
+        known = "|".join(map(re.escape, with_commas)) or "(?!)"
         given = list(filter(None, re.findall(rf"\s*({known}|[^,]*?)\s*(?:,|\Z)", given)))
+    found: list[str] = []
     for part in given:
         matching = [part] if part in columns else [c for c in columns if fnmatchcase(c, str(part))]
         if not matching:
             check_column("drop_columns", part, name, columns)
-        found += [column for column in matching if column not in found]
-    return found
+        found += matching
+    return list(dict.fromkeys(found))
 
 
 def check_types(name: str, given: str | Mapping[str, str] | None, columns: Sequence[str]) -> dict[str, str]:
@@ -270,9 +272,7 @@ def check_types(name: str, given: str | Mapping[str, str] | None, columns: Seque
     is_given = isinstance(given, str | Mapping | None)
     demand(is_given, f"column_types must be a string, a mapping or None, got {shown(given)}")
     if isinstance(given, str):
-        pair = re.compile(r"\s*(.+?)\s*=\s*([^=,]*?)\s*(?:,|$)")
-        rest = pair.sub("", given).strip()
-        given = dict([*pair.findall(given), *([(rest, "")] if rest else [])])
+        given = dict(re.findall(r"\s*(.+?)\s*(?:=\s*([^=,]*?)\s*(?:,|$)|$)", given.strip()))
     for column, kind in (given or {}).items():
         if kind not in (*KINDS, *ORDERS, *DECIMALS):
             raise ValueError(
@@ -289,9 +289,8 @@ def _read_parquet(content: bytes) -> Source:
     except Exception as error:  # pyarrow raises many kinds
         raise ValueError(f"is not a Parquet file, or damaged: {error}") from error
     table = table.reset_index(drop=table.index.names == [None], allow_duplicates=True)
-    table.columns = [str(column).strip() for column in table.columns]
-    check_names(list(table.columns))
-    return Source(table, list(range(1, len(table) + 1)), ",", ())
+    names = [str(column).strip() for column in table.columns]
+    return Source(name_columns(names, table), list(range(1, len(table) + 1)), ",", ())
 
 
 def _read_sheet(file_name: str, content: bytes, sheet: str) -> Source:
@@ -305,9 +304,8 @@ def _read_sheet(file_name: str, content: bytes, sheet: str) -> Source:
     filled = [name for name, cells in sheets.items() if cells.notna().any(axis=None)]
     if sheet not in filled and (sheet or len(filled) != 1):
         raise ValueError(
-            f"must be given with the name of one of its sheets "
-            f"({', '.join(filled) or 'all are empty'}), "
-            f"as in '{file_name}::{next(iter(filled), 'name')}', got {sheet or 'none'}"
+            f"must be given with the name of one of its sheets ({', '.join(filled) or 'all are empty'}), as "
+            f"in '{file_name}::{next(iter(filled), 'name')}', got {sheet or 'none'}"
         )
     name = sheet or filled[0]
     cells = sheets[name].dropna(how="all").dropna(how="all", axis=1)

@@ -106,12 +106,6 @@ class Column:
             found.setdefault(shape(text), text)
         return found
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether what is said tells what the marks in numbers mean."""
-        marks = {mark for shaped in self.shapes for mark in shaped if mark in ".,"}
-        return marks <= set(DECIMALS.get(self.said, ""))
-
     def _has(self, texts: Container[str]) -> np.ndarray:
         """Whether each row has one of some texts."""
         return np.isin(self.places, [place for place, text in enumerate(self.texts) if text in texts])
@@ -242,10 +236,12 @@ def recognise(
             refused[str(name)] = f"column {name!r} {error}"
     _refuse(refused, [name for name in refused if name not in kinds], target)
     numbers = [column for column in columns if column.kind == "number" and column.texts]
-    settled = {column.name: column.is_settled for column in numbers if column.said}
+    settled = {}  # columns of which a user says what they hold, and whether that tells what their marks mean
+    for column in filter(lambda column: column.said, numbers):
+        settled[column.name] = {*"".join(column.shapes)} & {*".,"} <= {*DECIMALS.get(column.said, "")}
     marks = forms.decide_marks({column.name: column.shapes for column in numbers}, settled)
     for column in numbers:
-        _to_numbers(column, marks)
+        _to_numbers(column, marks, settled.get(column.name, False))
     _decide_orders([column for column in columns if column.readings])
     rows, table = [], {}
     for column in columns:
@@ -330,7 +326,7 @@ def _decide_orders(columns: Sequence[Column]) -> None:
         column.known = column.readings[order]
 
 
-def _to_numbers(column: Column, marks: Marks) -> None:
+def _to_numbers(column: Column, marks: Marks, is_settled: bool) -> None:
     column.known = np.array([marks.to_float(text) for text in column.texts])
     told = [column.rule]
     if marks.decimal == "," and any("," in shaped for shaped in column.shapes):
@@ -338,7 +334,7 @@ def _to_numbers(column: Column, marks: Marks) -> None:
     if any(map(marks.group, column.shapes)):
         is_sure = len(column.shapes) > 1 and any(marks.prove(s) or not marks.group(s) for s in column.shapes)
         told.append(f"{marks.thousands!r} between thousands{'' if is_sure else ' (assumed: no codes)'}")
-    if forms.may_have_groups(column.shapes) and not marks.thousands and not column.is_settled:
+    if forms.may_have_groups(column.shapes) and not marks.thousands and not is_settled:
         told.append(f"{marks.decimal!r} before decimals (assumed: as in other columns)")
     ends_in_zero = (text for text in column.texts if re.fullmatch(r".*[.,]\d+0", text))
     shorter = {text.rstrip("0"): text for text in ends_in_zero}

@@ -128,7 +128,7 @@ def decode(content: bytes) -> tuple[str, tuple[str, ...]]:
         from charset_normalizer import from_bytes  # of no use to almost all files
 
         best = from_bytes(content, cp_isolation=_LEGACY).best()
-        is_short = len(content) - len(content.decode("ascii", errors="ignore")) < 8  # tells too little
+        is_short = len(content) - len(content.decode("ascii", errors="ignore")) < 5  # tells too little
         if best is None or is_short or not _has_words(str(best)):
             raise ValueError("is in no encoding that is known here: save it as UTF-8")
         text, legacy = str(best), best.encoding
