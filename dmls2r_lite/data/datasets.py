@@ -151,8 +151,8 @@ def load_dataset(
     if str(name) not in DATASETS:
         if is_path(name):
             path = Path(name)
-            parts = read_table(path, drop_columns, target, column_types, missing_values)
-            return _of_file(path, *parts, missing_values)
+            options = {"column_types": column_types, "missing_values": missing_values}
+            return _of_file(path, *read_table(path, drop_columns, target, **options), missing_values)
         raise ValueError(
             f"dataset must be one of {', '.join(DATASETS)} or the path of a file, got {shorten(name)!r}"
             f"{did_you_mean(name, DATASETS)}"

@@ -150,20 +150,17 @@ def _find_separator(head: list[str], quote: str) -> str:
     """The separator that cuts most lines into as many cells as the first, and leaves no other one in them."""
     budget = itertools.accumulate(map(len, head))
     head = [line for line, total in zip(head, budget, strict=True) if total < 2**18] or head[:1]
-    shares: dict[str, float] = {}
     cut: dict[str, list[list[str]]] = {}
     for separator in _SEPARATORS:
         with suppress(csv.Error):
             rows = [row for row in _split(head, separator, quote) if row]
             rows = rows[:-1] if len(rows) > 100 else rows  # the last may be cut off in a quoted cell
             if rows and len(rows[0]) > 1 and (separator != " " or (not cut and _cuts_numbers(rows))):
-                shares[separator] = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
                 cut[separator] = rows
-    if not shares:
-        return ","
+    shares = {mark: sum(len(row) == len(rows[0]) for row in rows) / len(rows) for mark, rows in cut.items()}
     rivals = [separator for separator in shares if shares[separator] >= 0.9 * max(shares.values())]
-    if len(rivals) == 1:
-        return rivals[0]
+    if len(rivals) < 2:
+        return next(iter(rivals), ",")
 
     def cleanness(separator: str) -> float:
         others = re.compile("[" + re.escape("".join(set(rivals) - {separator})) + "]")

@@ -125,15 +125,11 @@ def read(
 
 
 def read_table(
-    path: Path,
-    drop_columns: str | Sequence[str] = (),
-    target: str | None = None,
-    column_types: str | Mapping[str, str] | None = None,
-    missing_values: str = "",
+    path: Path, drop_columns: str | Sequence[str] = (), target: str | None = None, **options: Any
 ) -> tuple[Reading, pd.DataFrame, pd.Series]:
     """Read the table in a file and take it apart.
 
-    For the parameters see `load_dataset`.
+    For the parameters see `load_dataset`; `options` are column_types and missing_values.
 
     Returns
     -------
@@ -147,9 +143,7 @@ def read_table(
     OSError, ValueError
         As `read`; and if the target is no column of numbers, or a missing value does not occur.
     """
-    reading = read(
-        path, drop_columns, column_types=column_types, missing_values=missing_values, target=target or ""
-    )
+    reading = read(path, drop_columns, target=target or "", **options)
     table = reading.table
     for (column, value), found in reading.marked.items():
         if column:

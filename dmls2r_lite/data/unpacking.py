@@ -25,11 +25,7 @@ _OPENERS: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open,
 PACKINGS = (*_OPENERS, ".zip")
 _ENDING = re.compile(rf"({'|'.join(SUFFIXES)})?({'|'.join(PACKINGS)})?\Z".replace(".", r"\."), re.IGNORECASE)
 _DAMAGE = (BadZipFile, EOFError, zlib.error, lzma.LZMAError, OSError, NotImplementedError, RuntimeError)
-_BOMS = {  # the mark of UTF-32 starts with that of UTF-16
-    "utf-8-sig": (codecs.BOM_UTF8,),
-    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
-    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
-}
+_UTF_32, _UTF_16 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Encodings before Unicode besides cp1252: of Cyrillic, Central European, Greek, Chinese, Japanese and Korean
 _LEGACY = ["cp1251", "koi8_r", "cp866", "cp1250", "cp1253", "gb18030", "cp932", "cp949"]
 _SYMBOLS = "°µ²³¹€£$–—“”‘’„«»№±×·§…®©™½¼¾‰º¡¿¥"
@@ -113,15 +109,16 @@ def decode(content: bytes) -> tuple[str, tuple[str, ...]]:
     ValueError
         If it is no text, UTF-8 or UTF-16 that is damaged, or in no encoding that makes sense.
     """
-    encoding = next((name for name, marks in _BOMS.items() if content.startswith(marks)), "utf-8")
-    if encoding in ("utf-8", "utf-8-sig") and b"\0" in content:
+    encoding = "utf-16" if content.startswith(_UTF_16) else "utf-8-sig"  # which may lack its mark
+    encoding = "utf-32" if content.startswith(_UTF_32) else encoding  # that starts like the one of UTF-16
+    if encoding == "utf-8-sig" and b"\0" in content:
         raise ValueError("is not what its name says: it is not text")
     try:
         return content.decode(encoding), ()
     except UnicodeDecodeError as error:
         text = content.decode("utf-8", errors="replace")
         is_utf8 = sum(char > "\x7f" for char in text) > 3 * text.count("\ufffd")
-        if encoding != "utf-8" or is_utf8:
+        if encoding != "utf-8-sig" or is_utf8:
             raise ValueError(f"is damaged or cut off at byte {error.start}: {error.reason}") from error
     text, legacy = content.decode("cp1252", errors="replace"), "cp1252"
     if not _has_words(text):
