@@ -313,10 +313,12 @@ def test_time_is_linear_in_columns(write):
     """Where every name was counted among all names this took 25 s, and a line of commas did not end."""
     start = time.process_time()
     name_columns([f"gene{place}" for place in range(40_000)], pd.DataFrame(columns=range(40_000)))
-    for names in ([f"gene{place}" for place in range(4000)], [""] * 4000):
-        path = write("\n".join(",".join(row) for row in (names, *(["5"] * 4000, ["3"] * 4000, ["4"] * 4000))))
-        assert read(path).table.sum().tolist() == [12] * 4000
-    assert time.process_time() - start < 25
+    rng = np.random.default_rng(0)
+    for names in ([f"gene{place}" for place in range(3999)], [""] * 3999):
+        rows = [",".join(map(str, row)) for row in rng.random((30, 4000)).round(3)]
+        path = write("\n".join([",".join([*names, "y"]), *rows]))
+        assert load_dataset(path, target="y").features.shape == (30, 3999)
+    assert time.process_time() - start < 12
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -108,6 +108,8 @@ class TestNumbers:
         rule = "numbers, 1.50 is the same as 1.5 (assumed: no codes)"
         assert read_column("1.5", "1.50", "2.25", "3.75")[2:] == (rule, True)
         assert read_column("5", "5.0", "5.00", "6")[2:] == ("numbers", False)
+        rule = "numbers, ' ' between thousands (assumed: no codes)"
+        assert read_column("732 829 320", "552 100 554", "775 670 417")[2:] == (rule, True)
 
     def test_infinite_ones_are_refused(self, read_column, tmp_path):
         with pytest.raises(ValueError, match=r"column 'a' must be finite, got 1e400 in row 2"):
