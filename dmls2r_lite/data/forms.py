@@ -32,11 +32,9 @@ COMPACT = re.compile(  # 20200131, 2020013123: dates only if that is said
 TIME = re.compile(r"(\d{1,3}):[0-5]\d(:[0-5]\d)?", re.ASCII)
 _ZONE = re.compile(r":\d{2}\S*(?:Z|[+-]\d{2}:?\d{2})$")
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+_BY_NAME = ("%d-%b-%Y", "%d/%b/%Y", "%d.%b.%Y", "%d %b %Y", "%b %d, %Y", "%b %d %Y")
 _DATES = {
-    "month by name": [
-        *(f"%d{mark}%{b}{mark}%Y" for mark in "-/. " for b in "bB"),
-        *(f"%{b} %d{comma} %Y" for comma in (",", "") for b in "bB"),
-    ],
+    "month by name": [date.replace("b", name) for date in _BY_NAME for name in "bB"],
     "day first": [f"%d{mark}%m{mark}%Y" for mark in "./-"],
     "month first": [f"%m{mark}%d{mark}%Y" for mark in "./-"],
 }

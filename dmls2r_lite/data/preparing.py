@@ -113,12 +113,9 @@ def make_preprocessor(features: pd.DataFrame) -> ColumnTransformer:
         feature_name_combiner=_name_of_category,
     )
     transformers = []
-    for kind, function, then in (
-        ("number", _to_numbers, median),
-        ("date", _to_days, median),
-        ("time", _to_hours, median),
-        ("category", _to_texts, one_hot),
-    ):
+    functions = {"number": _to_numbers, "date": _to_days, "time": _to_hours, "category": _to_texts}
+    for kind, function in functions.items():
+        then = one_hot if kind == "category" else median
         steps = make_pipeline(FunctionTransformer(function, feature_names_out="one-to-one"), then)
         transformers.append((kind, steps, kept.index[kept["kind"] == kind].tolist()))
     may_clash = any(mark in str(column) for mark in ("=", ": missing") for column in features)

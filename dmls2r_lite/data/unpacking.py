@@ -57,9 +57,8 @@ def unpack(path: Path) -> tuple[str, bytes]:
         try:
             if packing == ".zip":
                 archive = ZipFile(file)
-                names = [inner for inner in archive.namelist() if not inner.endswith("/")]
-                tables = [inner for inner in names if inner.lower().endswith(SUFFIXES)]
-                tables = [inner for inner in tables if "__MACOSX" not in inner]
+                names = [name for name in archive.namelist() if "__MACOSX" not in name and name[-1:] != "/"]
+                tables = [name for name in names if name.lower().endswith(SUFFIXES)]
                 if len(tables) != 1 or tables[0].lower().endswith(".xlsx"):
                     raise ValueError(f"must hold one table, got {', '.join(names) or 'none'}")
                 name, stream = tables[0].lower(), archive.open(tables[0])
