@@ -254,7 +254,7 @@ def misread(reading: Any, table: Table) -> str:
         return ""
     is_text = not table.name.endswith("parquet")
     names = [name.lstrip("# " * (is_text and place == 0)) for place, name in enumerate(table.columns)]
-    names = [name or f"Unnamed: {place}" * is_text for place, name in enumerate(names)]
+    names = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
     if list(reading.cells) != names:
         return f"names {list(reading.cells)}"
     places = reading.cells.index.get_indexer(reading.table.index)

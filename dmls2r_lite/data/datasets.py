@@ -152,8 +152,8 @@ def load_dataset(
     if str(name) not in DATASETS:
         if is_path(name):
             path = Path(name)
-            parts = read_table(path, drop_columns, target, column_types, missing_values)
-            return _of_file(path, *parts, missing_values)
+            options = {"column_types": column_types, "missing_values": missing_values}
+            return _of_file(path, *read_table(path, drop_columns, target, **options), missing_values)
         raise ValueError(
             f"dataset must be one of {', '.join(DATASETS)} or the path of a file, got {shorten(name)!r}"
             f"{did_you_mean(name, DATASETS)}"
@@ -247,8 +247,8 @@ def same_types(reading: Reading, columns: Iterable[object]) -> dict[str, str]:
     kinds = orders.fillna(told["taken_for"].replace("truth", "category"))
     kinds = kinds.mask(told["rule"].str.contains("; NA is one of them"), WITH_NA)
     has_decimals = (reading.table[kinds.index[kinds == "number"]] % 1 > 0).any()
-    for name in has_decimals.index[has_decimals]:
-        kinds[name] = "decimal comma" if "decimal comma" in told["rule"][name] else "decimal point"
+    marks = "decimal " + told["rule"].str.contains("decimal comma").map({True: "comma", False: "point"})
+    kinds = kinds.mask(has_decimals.reindex(kinds.index, fill_value=False), marks)
     return dict(zip(map(str, kinds.index), kinds, strict=True))
 
 

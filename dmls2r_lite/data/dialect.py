@@ -82,41 +82,32 @@ def name_columns(names: Sequence[str], cells: pd.DataFrame) -> pd.DataFrame:
     ValueError
         If that line looks like one of values, or names repeat.
     """
-    check_names(names)
     cells.columns = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
-    texts = [name for name in map(str, cells) if not is_number(name)]
-
-    def occurs(name: str) -> bool:
-        return bool(cells[name].astype(str).str.strip().eq(name).any())
-
-    if any(map(occurs, texts)) if len(texts) < len(names) else len(texts) > 1 and all(map(occurs, texts)):
-        raise ValueError(
-            f"must have the names of its columns in the first line, but {', '.join(cells.columns[:5])}"
-            f" look like values: {next(filter(occurs, texts))!r} occurs again below. Write a line of names "
-            "above it"
-        )
-    return cells
-
-
-def check_names(names: Sequence[str]) -> None:
-    """Raise ValueError if a line of names looks like one of values, or names repeat."""
-    given = [name for name in names if name]
+    given, texts = [name for name in names if name], [name for name in map(str, cells) if not is_number(name)]
     numbers = [name for name in given if is_number(name)]
     repeated = sorted(name for name, n in Counter(given).items() if n > 1)
     values = [float(number) for number in numbers if re.fullmatch(r"\d+(\.\d+)?", number)]
     steps = np.diff(values)
     are_years = all(re.fullmatch(r"(19|20)\d\d", number) for number in numbers)
     is_scale = are_years or (len(values) > 2 and steps[0] != 0 and np.allclose(steps, steps[0], rtol=1e-3))
-    all_numbers = len(numbers) == len(given) > 0
-    if all_numbers or (len(numbers) > len(given) / 2 and (not is_scale or repeated)):
-        raise ValueError(
-            f"must have the names of its columns in the first line, got {', '.join(given[:5])}: "
-            "numbers. Write a line of names above it"
-        )
-    if repeated:
+
+    def occurs(name: str) -> bool:
+        return any(str(cell).strip() == name for cell in cells[name].tolist())
+
+    if len(numbers) > len(given) / 2 and (not is_scale or repeated or len(numbers) == len(given)):
+        wrong = "numbers"
+    elif repeated:
         raise ValueError(
             f"has more than one column named {', '.join(repeated)}: rename them, and leave one line of names"
         )
+    elif any(map(occurs, texts)) if len(texts) < len(names) else len(texts) > 1 and all(map(occurs, texts)):
+        wrong = f"{next(filter(occurs, texts))!r} occurs again below"
+    else:
+        return cells
+    raise ValueError(
+        f"must have the names of its columns in the first line, got {', '.join(given[:5])}: {wrong}. Write a "
+        "line of names above it"
+    )
 
 
 def _lines(text: str, n_skipped: int) -> Iterator[str]:
@@ -159,20 +150,17 @@ def _find_separator(head: list[str], quote: str) -> str:
     """The separator that cuts most lines into as many cells as the first, and leaves no other one in them."""
     budget = itertools.accumulate(map(len, head))
     head = [line for line, total in zip(head, budget, strict=True) if total < 2**18] or head[:1]
-    shares: dict[str, float] = {}
     cut: dict[str, list[list[str]]] = {}
     for separator in _SEPARATORS:
         with suppress(csv.Error):
             rows = [row for row in _split(head, separator, quote) if row]
             rows = rows[:-1] if len(rows) > 100 else rows  # the last may be cut off in a quoted cell
             if rows and len(rows[0]) > 1 and (separator != " " or (not cut and _cuts_numbers(rows))):
-                shares[separator] = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
                 cut[separator] = rows
-    if not shares:
-        return ","
+    shares = {mark: sum(len(row) == len(rows[0]) for row in rows) / len(rows) for mark, rows in cut.items()}
     rivals = [separator for separator in shares if shares[separator] >= 0.9 * max(shares.values())]
-    if len(rivals) == 1:
-        return rivals[0]
+    if len(rivals) < 2:
+        return next(iter(rivals), ",")
 
     def cleanness(separator: str) -> float:
         others = re.compile("[" + re.escape("".join(set(rivals) - {separator})) + "]")

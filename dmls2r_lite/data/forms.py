@@ -32,11 +32,9 @@ COMPACT = re.compile(  # 20200131, 2020013123: dates only if that is said
 TIME = re.compile(r"(\d{1,3}):[0-5]\d(:[0-5]\d)?( ?[ap]m)?", re.IGNORECASE | re.ASCII)
 _ZONE = re.compile(r":\d{2}\S*(?:Z|[+-]\d{2}:?\d{2})$")
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+_BY_NAME = ("%d-%b-%Y", "%d/%b/%Y", "%d.%b.%Y", "%d %b %Y", "%b %d, %Y", "%b %d %Y")
 _DATES = {
-    "month by name": [
-        *(f"%d{mark}%{b}{mark}%Y" for mark in "-/. " for b in "bB"),
-        *(f"%{b} %d{comma} %Y" for comma in (",", "") for b in "bB"),
-    ],
+    "month by name": [date.replace("b", name) for date in _BY_NAME for name in "bB"],
     "day first": [f"%d{mark}%m{mark}%Y" for mark in "./-"],
     "month first": [f"%m{mark}%d{mark}%Y" for mark in "./-"],
 }
@@ -63,7 +61,7 @@ _ANY_MONTH = (  # by its first letters, in a few languages
 )
 _LIKE_DATE = re.compile(
     rf"\D*(\d{{1,2}}\D+){{0,2}}{_YEAR}(\D+(\d{{1,2}}|{_YEAR})){{0,3}}\D*"
-    rf"|(\d{{1,2}}\W{{0,2}})?{_ANY_MONTH}\W?\d\d",
+    rf"|(\d{{1,2}}\W{{0,2}})?{_ANY_MONTH}\W?\d\d|\d+ ?h ?\d\d",
     re.IGNORECASE,
 )
 
@@ -306,10 +304,9 @@ def read_times(texts: pd.Series) -> tuple[pd.Series, str]:
             raise ValueError(f"must hold {all_have} got {texts.iloc[0]!r}")
         return times - times.dt.normalize(), "times of day, AM and PM"
     _check_alike(texts, with_seconds, "times that all have seconds,")
-    times = pd.to_timedelta(texts if with_seconds.any() else texts + ":00")
     if with_seconds.any():
-        return times, "times, hours:minutes:seconds"
-    hours = texts.str.partition(":")[0]
+        return pd.to_timedelta(texts), "times, hours:minutes:seconds"
+    times, hours = pd.to_timedelta(texts + ":00"), texts.str.partition(":")[0]
     of_day = int(hours.astype(int).max()) < 24 and len(set(hours)) > 1
     if of_day and (hours.str.len().eq(2).all() or len(set(hours.str.len())) > 1):
         return times, "times of day, hours:minutes"

@@ -6,7 +6,8 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -65,9 +66,10 @@ def find_notices(features: pd.DataFrame, target: pd.Series, described: pd.DataFr
     -----
     - *Bounds.* A column of signs (<, >, =, ~, perhaps in quotes), one of < and > among them.
     - *Codes* for a missing value: see `find_codes`.
-    - *Total.* The last row, or the first, if its cells are the sums, or the means, of their columns: two
-      cells or more and the most of those that could be; one is enough if nothing else is in the row, or a
-      word such as total. And the first row, if it has no number, but texts that no other has.
+    - *Total.* The last row, or the first, if a word such as total or mean is in it and in no other; or if
+      its cells are the sums of their columns: two cells or more and the most of those that could be; one is
+      enough if nothing else is in the row. And the first row, if it has no number, but texts that no other
+      has.
     - *Classes.* Two different targets of four or more; or three to five that are whole numbers in a row, each
       in four labeled rows or more on average.
     - *Repeats.* Labeled rows that are equal in all columns, with or without the target, where a column tells
@@ -108,6 +110,21 @@ def enumerate_names(names: Iterable[object]) -> str:
     return ", ".join(map(shorten, names[:MAX_NAMES] if more else names)) + more
 
 
+def count_distinct(frame: pd.DataFrame) -> pd.Series:
+    """How many different values each column has: as `nunique`, but fast where there are many of numbers."""
+    numbers = frame.select_dtypes("float")
+    ordered = np.sort(numbers.to_numpy(dtype=float, na_value=np.nan), axis=0)  # NaN comes last
+    counts = (np.diff(ordered, axis=0) > 0).sum(axis=0) + (~np.isnan(ordered[:1])).sum(axis=0)
+    others = frame.drop(columns=numbers.columns).nunique()
+    return pd.concat([pd.Series(counts, numbers.columns), others])[frame.columns].astype(int)
+
+
+@cache
+def _p_value(a: int, b: int, c: int, d: int, alternative: Any = "two-sided") -> float:
+    """Of Fisher's exact test of the counts a, b and c, d: many columns have the same ones."""
+    return fisher_exact(np.array([[a, b], [c, d]]), alternative=alternative).pvalue
+
+
 def one_sided(column: pd.Series, is_labeled: np.ndarray) -> tuple[str, bool]:
     """Whether a column is known for labeled rows only, or for the others only, in words; and if so, whether
     it is of no use.
@@ -117,13 +134,12 @@ def one_sided(column: pd.Series, is_labeled: np.ndarray) -> tuple[str, bool]:
     so is that no unlabeled row has one.
     """
     known = column.notna().to_numpy()
-    sides = is_labeled, ~is_labeled
-    counts = np.array([[(known & side).sum(), (~known & side).sum()] for side in sides])
+    counts = np.array([[(known & side).sum(), (side & ~known).sum()] for side in (is_labeled, ~is_labeled)])
     if 0 in counts.sum(axis=1) or not known.any():
         return "", False
     labeled, others = counts[:, 0] / counts.sum(axis=1)
     difference = abs(labeled - others)
-    is_chance = counts.sum(axis=1).min() < 3 or fisher_exact(counts).pvalue >= 0.01
+    is_chance = counts.sum(axis=1).min() < 3 or _p_value(*counts.ravel()) >= 0.01
     if 0 in (labeled, others):
         is_of_no_use = labeled == 0 or (difference >= 0.5 and not is_chance)
         return f"no value in any row with{'' if labeled == 0 else 'out'} a target", is_of_no_use
@@ -146,7 +162,8 @@ def find_codes(column: pd.Series) -> dict[str, int]:
     is_date = types.is_datetime64_any_dtype(column)
     if not is_date and not types.is_any_real_numeric_dtype(column):
         return {}
-    found, times = np.unique(column.dropna().to_numpy(), return_counts=True)  # value_counts is slower
+    known = column.to_numpy()
+    found, times = np.unique(known[pd.notna(known)], return_counts=True)
     values, n = found.astype("datetime64[s]" if is_date else float).astype(float), len(found)
     n_times = np.zeros(n) if is_date else times
     ends = [*range(n)[:8], *range(n)[8:][-8:]]
@@ -183,9 +200,9 @@ def _bounds(features: pd.DataFrame) -> Iterator[str]:
 
 def _codes(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
     where: dict[str, dict[str, int]] = {}
-    for column in (target, *(features[name] for name in features)):
+    for name, column in itertools.chain([(target.name, target)], features.items()):
         if found := find_codes(column):
-            where.setdefault(",".join(found), {})[str(column.name)] = sum(found.values())
+            where.setdefault(",".join(found), {})[str(name)] = sum(found.values())
     for values, columns in where.items():
         times = [f"{shorten(name)} ({n} time{'s' if n > 1 else ''})" for name, n in columns.items()]
         in_target = f"; a row with it in {shorten(target.name)} counts as labeled" * (target.name in columns)
@@ -205,24 +222,20 @@ def _totals(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
         is_frequent = (others.count() - (others == 0).sum()).ge(3)
         can_be_one = row.notna() & is_frequent & (others.min() < others.max())
         beside = table.iloc[place].drop(row.index[can_be_one]).dropna()
-        is_named = any(_SUMMARY.fullmatch(str(value).strip()) for value in beside)
-        for kind, word, tolerance in (("sum", "total", 1e-6), ("mean", "mean", 1e-3)):
-            is_one = np.isclose(row, others.agg(kind), rtol=tolerance, atol=0)
-            n_true = int((is_one & can_be_one).sum())
-            if n_true > can_be_one.sum() / 2 and (n_true > 1 or is_named or beside.empty):
-                label = f" ({shorten(str(beside.iloc[0]).strip())})" if is_named else ""
-                yield (
-                    f"the {which} row{label} looks like a {word}: its cells are the {kind}s of their "
-                    "columns. If so, take it out of the file: it counts as a "
-                    f"{'labeled' if pd.notna(target.iloc[place]) else 'further'} row"
-                )
-                break
+        words = [word for word in map(str, beside) if _SUMMARY.fullmatch(word)]
+        words = [word for word in words if table.isin([word]).to_numpy().sum() == 1]
+        n_true = int((np.isclose(row, others.sum(), rtol=1e-6, atol=0) & can_be_one).sum())
+        if words or (n_true > can_be_one.sum() / 2 and (n_true > 1 or beside.empty)):
+            counts_as = "labeled" if pd.notna(target.iloc[place]) else "further"
+            yield (
+                f"the {which} row{f' ({shorten(words[0])})' if words else ''} looks like a total or mean of "
+                f"the others. If so, take it out of the file: it counts as a {counts_as} row"
+            )
 
 
 def _units(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) -> Iterator[str]:
-    is_text = (described["kind"] == "category").to_numpy()
-    first = features.loc[:, is_text].iloc[0].dropna()
-    if first.empty or pd.notna(target.iloc[0]) or features.loc[:, ~is_text].iloc[0].notna().any():
+    first = features.iloc[0].dropna()
+    if first.empty or pd.notna(target.iloc[0]) or (described["kind"][first.index] != "category").any():
         return
     below = features[first.index].iloc[1:]
     in_brackets = first.astype(str).str.fullmatch(r"[\[(<].*[\])>]").all()
@@ -237,9 +250,8 @@ def _units(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) -
 def _classes(known: pd.Series) -> Iterator[str]:
     values = np.setdiff1d(known, [float(code) for code in find_codes(known)])
     in_a_row = bool((values % 1 == 0).all() and (np.diff(values) == 1).all())
-    if (len(values) == 2 and len(known) > 3) or (
-        2 < len(values) <= MAX_CLASSES and in_a_row and len(known) >= 4 * len(values)
-    ):
+    are_few = 2 < len(values) <= MAX_CLASSES and in_a_row and len(known) >= 4 * len(values)
+    if are_few or (len(values) == 2 and len(known) > 3):
         listed = ", ".join(f"{value:.6g}" for value in values)
         yield (
             f"the target has {len(values)} different values ({listed}): classes? This is for numbers, and "
@@ -251,13 +263,14 @@ def _repeats(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
     features = features[features.notna().mean(axis=1) > 0.5]
     if features.size == 0:
         return
+    may_repeat = features.select_dtypes("float").sum(axis=1).duplicated(keep=False)  # faster than all columns
     with_target = features.assign(**{"": target.loc[features.index]})
     for table, but in ((with_target, ""), (features, " but the target")):
-        n_repeated = int(table.duplicated(keep=False).sum())
+        n_repeated = int(table[may_repeat].duplicated(keep=False).sum())
         if not n_repeated:
             continue
-        n = len(table) - int(table.duplicated().sum())
-        distinct = table.nunique(dropna=False).to_numpy(dtype=float)
+        n = len(table) - int(table[may_repeat].duplicated().sum())
+        distinct = (count_distinct(table) + table.isna().any()).to_numpy(dtype=float)
         # Of n different rows, drawn from v possible ones, n^2 / 2v pairs are equal by chance; and so many of
         # a column where few are. Columns of few values may depend on each other: one must tell most apart.
         possible = np.where(distinct > n / 2, n**2 / np.maximum(2 * (n - distinct), 1), distinct)
@@ -273,25 +286,28 @@ def _repeats(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
 def _groups(features: pd.DataFrame, target: pd.Series, described: pd.DataFrame) -> Iterator[str]:
     is_labeled = target.notna().to_numpy()
     share, n_labels = is_labeled.mean(), int(is_labeled.sum())
-    is_used = ~described["treatment"].str.startswith("left out").to_numpy()
-    is_category = (described["kind"] == "category").to_numpy()
     numbers = features[is_labeled].select_dtypes("number", exclude="timedelta")
     no_names = {*numbers.columns[(numbers % 1 > 0).any()], *features.select_dtypes("bool")}
     found: dict[str, list[object]] = {}
-    for (name, column), used, is_text in zip(features.items(), is_used, is_category, strict=True):
-        if name in no_names or (n_values := column[is_labeled].nunique()) < 2:
+    parts = zip(features.items(), described["kind"], described["treatment"], strict=True)
+    for (name, column), kind, treatment in parts:
+        if name in no_names:
             continue
-        labeled, others = column[is_labeled].dropna(), column[~is_labeled].dropna()
+        values, is_text = column.to_numpy(), kind == "category"
+        labeled, others = (values[side & pd.notna(values)].tolist() for side in (is_labeled, ~is_labeled))
+        if (n_values := len(set(labeled))) < 2:
+            continue
         per_value = len(labeled) / n_values
-        if len(others) and per_value >= 1.5 and not labeled.isin(others.unique()).any():
+        if others and per_value >= 1.5 and set(labeled).isdisjoint(others):
             sizes = column.value_counts().to_numpy()
             # by chance all rows with the same value are labeled, or none
             p_value = np.exp(np.log(share**sizes + (1 - share) ** sizes).sum())
             said = _APART if is_text or p_value < 0.01 else ""
         elif is_labeled.all() and per_value >= 2 and n_values >= max(10 if is_text else 5, n_labels / 20):
-            said = _REPEATED if is_text or _agree(labeled, target) else ""
+            said = _REPEATED if is_text or _agree(column.dropna(), target) else ""
         else:
-            said = _RARE if is_text and used and n_values >= 5 and n_values > n_labels / 2 else ""
+            is_used = is_text and not treatment.startswith("left out")
+            said = _RARE if is_used and n_values >= 5 and n_values > n_labels / 2 else ""
         found.setdefault(said, []).append(name)
     for said, names in found.items():
         if said:
@@ -310,15 +326,14 @@ def _agree(column: pd.Series, target: pd.Series) -> bool:
 
 
 def _sides(features: pd.DataFrame, is_labeled: np.ndarray) -> Iterator[str]:
-    for name, column in features.items():
-        others = column.array[~is_labeled]
-        others = others[~others.isna()]
-        few = others.unique()[:3]
-        if 0 < len(few) < min(3 if types.is_numeric_dtype(column) else 2, len(others) - 1):
+    n_values = count_distinct(features[~is_labeled])
+    for name in n_values.index[n_values.between(1, 2)]:
+        column, others = features[name], features[name][~is_labeled].dropna()
+        few = others.unique()
+        if len(few) < min(3 if types.is_numeric_dtype(column) else 2, len(others) - 1):
             labeled = column[is_labeled].dropna()
             n_same = int(labeled.isin(few).sum())
-            counts = np.array([[len(others), 0], [n_same, len(labeled) - n_same]])
-            if fisher_exact(counts, alternative="greater").pvalue < 0.01:
+            if _p_value(len(others), 0, n_same, len(labeled) - n_same, alternative="greater") < 0.01:
                 yield (
                     f"{shorten(name)}: {' or '.join(map(shorten, few))} in all {len(others)} unlabeled rows "
                     f"that have a value, in {n_same} of {len(labeled)} labeled ones. If it is known only "

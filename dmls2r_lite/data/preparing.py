@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from .forms import read_dates, seem_unread, without_zone
-from .noticing import one_sided
+from .noticing import count_distinct, one_sided
 
 MAX_CATEGORIES = 20  # 0/1 columns made of one column; rarer categories share the last of them
 MIN_TEXTS = 5  # that are all different are no categories
@@ -38,14 +38,18 @@ def describe_columns(features: pd.DataFrame, target: pd.Series | None = None) ->
         out" means that the column does not take part.
     """
     # Numbers may come as objects: of a list of mixed rows, for example.
-    rows = [_describe(features[column].infer_objects(), target) for column in features]
+    features = features.infer_objects()
+    is_labeled = None if target is None else target.notna().to_numpy()
+    counted = zip(features.items(), features.notna().sum(), count_distinct(features), strict=True)
+    rows = [_describe(column, n_known, n, is_labeled) for (_, column), n_known, n in counted]
     columns = ["kind", "missing", "distinct", "treatment", "warning"]
     return pd.DataFrame(rows, index=features.columns.rename("column"), columns=columns)
 
 
-def _describe(column: pd.Series, target: pd.Series | None) -> tuple[str, int, int, str, str]:
-    n_missing, n_distinct, n_known = int(column.isna().sum()), column.nunique(), int(column.notna().sum())
-    kind, treatment, gaps, warning = "number", "kept", "the median", ""
+def _describe(
+    column: pd.Series, n_known: int, n_distinct: int, is_labeled: np.ndarray | None
+) -> tuple[str, int, int, str, str]:
+    n_missing, kind, treatment, gaps, warning = len(column) - n_known, "number", "kept", "the median", ""
     if types.is_datetime64_any_dtype(column):
         kind, treatment = "date", "days since 1970"
     elif types.is_timedelta64_dtype(column):
@@ -56,7 +60,7 @@ def _describe(column: pd.Series, target: pd.Series | None) -> tuple[str, int, in
         treatment = f"{min(n_levels, MAX_CATEGORIES)} columns of 0 and 1"
         if n_levels > MAX_CATEGORIES:
             treatment += f", one of them for the {n_levels - MAX_CATEGORIES + 1} rarest"
-    elif n_distinct == len(column) > MAX_CATEGORIES and (column % 1 == 0).all():
+    elif n_distinct == len(column) > MAX_CATEGORIES and (column.to_numpy(dtype=float) % 1 == 0).all():
         warning = (
             "whole numbers, different in every row: kept, though perhaps an identifier (then drop_columns)"
         )
@@ -72,8 +76,8 @@ def _describe(column: pd.Series, target: pd.Series | None) -> tuple[str, int, in
         warning = f"{n_distinct} different texts in {n_known} rows"
         if not seem_unread(list(map(str, column.dropna().unique()))):
             warning += ", perhaps an identifier"
-    elif n_missing and target is not None:
-        sides, is_of_no_use = one_sided(column, target.notna().to_numpy())
+    elif n_missing and is_labeled is not None:
+        sides, is_of_no_use = one_sided(column, is_labeled)
         left_out, warning = (sides, warning) if is_of_no_use else ("", sides or warning)
     if left_out:
         treatment = f"left out: {left_out}"
@@ -109,12 +113,9 @@ def make_preprocessor(features: pd.DataFrame) -> ColumnTransformer:
         feature_name_combiner=_name_of_category,
     )
     transformers = []
-    for kind, function, then in (
-        ("number", _to_numbers, median),
-        ("date", _to_days, median),
-        ("time", _to_hours, median),
-        ("category", _to_texts, one_hot),
-    ):
+    functions = {"number": _to_numbers, "date": _to_days, "time": _to_hours, "category": _to_texts}
+    for kind, function in functions.items():
+        then = one_hot if kind == "category" else median
         steps = make_pipeline(FunctionTransformer(function, feature_names_out="one-to-one"), then)
         transformers.append((kind, steps, kept.index[kept["kind"] == kind].tolist()))
     may_clash = any(mark in str(column) for mark in ("=", ": missing") for column in features)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ..foundation.parameters import check_rules, demand, did_you_mean, shown
-from .dialect import Source, check_names, name_columns, parse
+from .dialect import Source, name_columns, parse
 from .noticing import enumerate_names, shorten
 from .recognising import DECIMALS, KINDS, MISSING, ORDERS, WITH_NA, recognise
 from .unpacking import decode, split_sheet, unpack
@@ -125,15 +125,11 @@ def read(
 
 
 def read_table(
-    path: Path,
-    drop_columns: str | Sequence[str] = (),
-    target: str | None = None,
-    column_types: str | Mapping[str, str] | None = None,
-    missing_values: str = "",
+    path: Path, drop_columns: str | Sequence[str] = (), target: str | None = None, **options: Any
 ) -> tuple[Reading, pd.DataFrame, pd.Series]:
     """Read the table in a file and take it apart.
 
-    For the parameters see `load_dataset`.
+    For the parameters see `load_dataset`; `options` are column_types and missing_values.
 
     Returns
     -------
@@ -147,9 +143,7 @@ def read_table(
     OSError, ValueError
         As `read`; and if the target is no column of numbers, or a missing value does not occur.
     """
-    reading = read(
-        path, drop_columns, column_types=column_types, missing_values=missing_values, target=target or ""
-    )
+    reading = read(path, drop_columns, target=target or "", **options)
     table = reading.table
     for (column, value), found in reading.marked.items():
         if column:
@@ -186,9 +180,10 @@ def read_table(
 
 def split_missing(given: str, columns: Iterable[str]) -> dict[str, list[str]]:
     """What stands for a missing value by column, "" for all, from a text like ``-999; age=98,99``."""
-    known = "|".join(map(re.escape, sorted(columns if "=" in given else [], key=len, reverse=True)))
+    special = sorted(filter(re.compile("[;=<>~]").search, columns), key=len, reverse=True)
+    known = "|".join(map(re.escape, special)) or "(?!)"
     found: dict[str, list[str]] = {}
-    for column, values in re.findall(rf"\s*(?:({known}|[^;=]+?)\s*=)?([^;]*)(?:;|\Z)", given):
+    for column, values in re.findall(rf"\s*(?:({known}|[^;=<>~]+?)\s*=)?([^;]*)(?:;|\Z)", given):
         found.setdefault(column, []).extend(filter(None, map(str.strip, values.split(","))))
     return found
 
@@ -203,7 +198,8 @@ def _mark_missing(
         stands = (table.select_dtypes("float") - number).abs() <= 1e-12 * abs(number)
         stands &= np.isfinite(number)
         date = pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
-        stands = stands.join(table.select_dtypes("datetime") == date)
+        days = table.select_dtypes("datetime").apply(lambda column: column.dt.normalize())
+        stands = stands.join(days == date)
         where = (cells.astype(str) == value) | stands.reindex_like(cells).eq(True)
         where = where.filter([name]) if name else where
         marked[name, value] = where.sum()
@@ -244,18 +240,19 @@ def expand_columns(name: str, given: str | Sequence[str], columns: Sequence[str]
     ValueError
         If a table of that name lacks a column that is to be left out.
     """
-    found: list[str] = []
     is_list = isinstance(given, Sequence | pd.Index) and not isinstance(given, bytes)
     demand(is_list, f"drop_columns must be a string or a sequence of strings, got {shown(given)}")
     if isinstance(given, str):
-        known = "|".join(map(re.escape, sorted(columns, key=len, reverse=True)))
+        with_commas = sorted(filter(re.compile(",").search, columns), key=len, reverse=True)
+        known = "|".join(map(re.escape, with_commas)) or "(?!)"
         given = list(filter(None, re.findall(rf"\s*({known}|[^,]*?)\s*(?:,|\Z)", given)))
+    found: list[str] = []
     for part in given:
         matching = [part] if part in columns else [c for c in columns if fnmatchcase(c, str(part))]
         if not matching:
             check_column("drop_columns", part, name, columns)
-        found += [column for column in matching if column not in found]
-    return found
+        found += matching
+    return list(dict.fromkeys(found))
 
 
 def check_types(name: str, given: str | Mapping[str, str] | None, columns: Sequence[str]) -> dict[str, str]:
@@ -269,9 +266,7 @@ def check_types(name: str, given: str | Mapping[str, str] | None, columns: Seque
     is_given = isinstance(given, str | Mapping | None)
     demand(is_given, f"column_types must be a string, a mapping or None, got {shown(given)}")
     if isinstance(given, str):
-        pair = re.compile(r"\s*(.+?)\s*=\s*([^=,]*?)\s*(?:,|$)")
-        rest = pair.sub("", given).strip()
-        given = dict([*pair.findall(given), *([(rest, "")] if rest else [])])
+        given = dict(re.findall(r"\s*(.+?)\s*(?:=\s*([^=,]*?)\s*(?:,|$)|$)", given.strip()))
     for column, kind in (given or {}).items():
         if kind not in (*KINDS, *ORDERS, *DECIMALS, WITH_NA):
             raise ValueError(
@@ -288,9 +283,8 @@ def _read_parquet(content: bytes) -> Source:
     except Exception as error:  # pyarrow raises many kinds
         raise ValueError(f"is not a Parquet file, or damaged: {error}") from error
     table = table.reset_index(drop=table.index.names == [None], allow_duplicates=True)
-    table.columns = [str(column).strip() for column in table.columns]
-    check_names(list(table.columns))
-    return Source(table, list(range(1, len(table) + 1)), ",", ())
+    names = [str(column).strip() for column in table.columns]
+    return Source(name_columns(names, table), list(range(1, len(table) + 1)), ",", ())
 
 
 def _read_sheet(file_name: str, content: bytes, sheet: str) -> Source:
@@ -304,9 +298,8 @@ def _read_sheet(file_name: str, content: bytes, sheet: str) -> Source:
     filled = [name for name, cells in sheets.items() if cells.notna().any(axis=None)]
     if sheet not in filled and (sheet or len(filled) != 1):
         raise ValueError(
-            f"must be given with the name of one of its sheets "
-            f"({', '.join(filled) or 'all are empty'}), "
-            f"as in '{file_name}::{next(iter(filled), 'name')}', got {sheet or 'none'}"
+            f"must be given with the name of one of its sheets ({', '.join(filled) or 'all are empty'}), as "
+            f"in '{file_name}::{next(iter(filled), 'name')}', got {sheet or 'none'}"
         )
     name = sheet or filled[0]
     cells = sheets[name].dropna(how="all").dropna(how="all", axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,12 +20,11 @@ MISSING = frozenset(["", "?", "-", ".", "NA", "N/A", "n/a", "NaN", "nan", "-NaN"
 MISSING |= {"NULL", "null", "None", "<NA>", "#NA", "#N/A"}
 KINDS = ("number", "category", "text", "date", "time")
 ORDERS = ("day first", "month first")  # of dates: kinds too
+WITH_NA = "category with NA"  # in which that is a text, whatever stands beside it
 # The marks that stand before decimals in a column of numbers, where its file leaves that open: by a user's
 # answer, or as in the table of which this one has more rows
-WITH_NA = "category with NA"  # in which that is a text, whatever stands beside it
 DECIMALS = {"number": ".,", "decimal point": ".", "decimal comma": ",", "number of any mark": ""}
 _FORMS: Mapping[str, Callable] = {"number": is_number, "date": DATE.fullmatch, "time": TIME.fullmatch}
-_TRUTH = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 _NOT_KNOWN = re.compile(  # words that people write in place of a number
     r"n\.? ?[adb]\.?|k\.? ?a\.?|n/[ad]|nil|none|null|nan|missing|unknown|unbekannt|keine angabe|fehlt|"
     r"(below|under|unter) .*|b\.?d\.?l?\.?|[<>]? ?lo[dq]|bql|not .*|nicht .*|tr|traces?|#.*!?|"
@@ -43,12 +42,15 @@ class Column:
     name : str
     said : str
         What `column_types` says that it holds; "" if nothing.
-    values : pandas.Series of shape (n_rows,)
-        Texts without spaces around them, NaN where one is missing; in the end what they stand for.
     texts : list of str
-        All different ones; none if the file has types.
+        All different ones, without spaces around them, in the order of their first rows; none if the file
+        has types.
+    places : numpy.ndarray of shape (n_rows,)
+        Of each row's text in `texts`; -1 where one is missing.
     kind : str
         number, category, text, truth, date or time; "" before it is known.
+    known : array of shape (n_texts,), optional
+        What the texts stand for, if not for themselves; of a file with types its different values.
     rule : str
         How it was understood; says what was assumed where the texts leave that open.
     marks : str
@@ -59,9 +61,10 @@ class Column:
 
     name: str
     said: str
-    values: pd.Series
-    texts: list[str] = field(default_factory=list)
+    texts: list[str]
+    places: np.ndarray
     kind: str = ""
+    known: Any = None
     rule: str = ""
     marks: str = ""
     readings: dict[str, pd.Series] = field(default_factory=dict)
@@ -77,11 +80,13 @@ class Column:
         """
         if isinstance(cells.dtype, pd.CategoricalDtype):
             cells = cells.astype(cells.cat.categories.dtype)
+        name = str(cells.name)
         if not types.is_string_dtype(cells):
             values, kind = _keep_type(cells.infer_objects(), "number" if said in DECIMALS else said)
             if kind:
                 what = "true or false" if kind == "truth" else f"{kind}s"
-                return cls(str(cells.name), said, values, kind=kind, rule=f"{what}, as in the file")
+                places, known = values.factorize()
+                return cls(name, said, [], places, kind, known, f"{what}, as in the file")
             cells = _as_texts(cells)
         stripped = [text.strip() if isinstance(text, str) else "" for text in cells.tolist()]
         distinct = list(dict.fromkeys(stripped))
@@ -91,9 +96,9 @@ class Column:
         if are_codes and "NA" in missing.intersection(distinct):  # Namibia among countries
             missing, rule = missing - {"NA"}, "texts; NA is one of them (assumed: all have two letters)"
             texts = [text for text in distinct if text not in missing]
-        known = [np.nan if text in missing else text for text in stripped]
-        values = pd.Series(known, cells.index, dtype=object)
-        column = cls(str(cells.name), said, values, texts, rule=rule)
+        place_of = {text: place for place, text in enumerate(texts)}
+        places = np.array([place_of.get(text, -1) for text in stripped], dtype=int)
+        column = cls(name, said, texts, places, rule=rule)
         column._find_kind()
         if marks := [text for text in distinct if text and text in missing]:
             column.marks = f"; {', '.join(marks)} for missing"
@@ -107,30 +112,20 @@ class Column:
             found.setdefault(shape(text), text)
         return found
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether what is said tells what the marks in numbers mean."""
-        marks = {mark for shaped in self.shapes for mark in shaped if mark in ".,"}
-        return marks <= set(DECIMALS.get(self.said, ""))
-
-    def spread(self, values: Sequence[Any] | np.ndarray | pd.Series) -> None:
-        """Take one value for each text for what the column holds."""
-        places, _ = pd.factorize(self.values)  # in `texts`, which are in the order of their first rows
-        known = pd.api.extensions.take(np.asarray(values), places, allow_fill=True)
-        self.values = pd.Series(known, self.values.index)
+    def _has(self, texts: Container[str]) -> np.ndarray:
+        """Whether each row has one of some texts."""
+        return np.isin(self.places, [place for place, text in enumerate(self.texts) if text in texts])
 
     def _row_of(self, text: str) -> str:
         """The first row with a text, from 1."""
-        return f"(row {int((self.values == text).to_numpy().argmax()) + 1})"
+        return f"(row {self._has([text]).argmax() + 1})"
 
     def _find_kind(self) -> None:
         """Say what the texts are, as far as this column alone shows; of numbers and dates all possible."""
         said = "date" if self.said in ORDERS else "number" if self.said in DECIMALS else self.said
-        has_form = said in _FORMS and self.said not in ORDERS
-        wrong = [text for text in self.texts if has_form and not _FORMS[said](text)]
-        if said == "date":
-            wrong = [text for text in wrong if not COMPACT.fullmatch(text)]
-        if wrong:
+        form = None if self.said in ORDERS else _FORMS.get(said)
+        wrong = [text for text in self.texts if form and not form(text)]
+        if wrong := [text for text in wrong if said != "date" or not COMPACT.fullmatch(text)]:
             raise ValueError(f"must hold {said}s, got {wrong[0]!r} {self._row_of(wrong[0])}")
 
         def is_all(kind: str) -> bool:
@@ -141,19 +136,18 @@ class Column:
         elif not self.texts:
             self.kind, self.rule = said or "number", "no value in any row"
             dtypes: dict[str, Any] = {"date": "datetime64[us]", "time": "timedelta64[us]"}
-            self.values = self.values.astype(dtypes.get(said, float))
-        elif not said and set(self.texts) <= _TRUTH.keys() and self.values.notna().all():
+            self.known = np.array([], dtypes.get(said, float))
+        elif not said and {*map(str.lower, self.texts)} <= {"true", "false"} and (self.places >= 0).all():
             self.kind, self.rule = "truth", "true or false"
-            self.spread([_TRUTH[text] for text in self.texts])
+            self.known = [text.lower() == "true" for text in self.texts]
         elif not said and forms.are_seasons(self.texts):
             self.kind = "text"
             self.rule = f"texts: {self.texts[0]} is a season of two years (assumed: no month)"
         elif is_all("date"):
             self.kind, self.readings = "date", forms.read_dates(pd.Series(self.texts), self.said)
         elif is_all("time"):
-            times, self.rule = forms.read_times(pd.Series(self.texts))
             self.kind = "time"
-            self.spread(times)
+            self.known, self.rule = forms.read_times(pd.Series(self.texts))
         elif said or (is_number(self.texts[0]) and all(map(fitting, self.shapes))):
             self._find_numbers()
         else:
@@ -186,22 +180,20 @@ class Column:
         """Texts; refused where they seem to be numbers with words, units or marks among them, or dates."""
         self.kind, self.rule = "text", self.rule or "texts"
         plain = {text for text in self.texts if any(fits(text) for fits in _FORMS.values())}
-        numbers = set(filter(is_number, plain))
         near = plain | forms.decorated(text for text in self.texts if text not in plain)
         words = [text for text in self.texts if text not in near]
         not_known = {text for text in words if _NOT_KNOWN.fullmatch(text)}
-        is_near = self.values.dropna().isin(near)
         if near and (
-            is_near.mean() > 0.5
+            self._has(near).sum() > (self.places >= 0).sum() / 2
             or len(not_known) == len(words)
             or (len(plain) > 1 and not_known)
             or len(plain) > max(1, len(words))
-            or any(re.search(r"\d[.,]\d", text) for text in numbers)
+            or any(re.search(r"\d[.,]\d", text) and is_number(text) for text in plain)
         ):
             kind = max(_FORMS, key=lambda kind: sum(bool(_FORMS[kind](text)) for text in near))
             others = [text for text in self.texts if not _FORMS[kind](text)]
             first = f"{', '.join(repr(shorten(text)) for text in others[:3])} {self._row_of(others[0])}"
-            is_below = self.values[2:].isin(others).any()
+            is_below = self._has(set(others))[2:].any()
             above = "; if the first rows belong to the names, or hold units, delete these lines"
             raise ValueError(f"seems to hold {kind}s, but has {first}{'' if is_below else above}")
         unread = [text for text in self.texts if text not in not_known]
@@ -212,9 +204,8 @@ class Column:
                 f"looks like numbers or dates in a form that is not read, such as {shorten(unread[0])}; "
                 f"write plain ones, or say column_types={f'{self.name}=text'!r} (assumed: texts)"
             )
-        elif near:
-            self.rule += f"; {len(near)} of {len(self.texts)} look like numbers"
-            self.rule += " (assumed: names)" if numbers else ""
+        elif plain:
+            self.rule += f"; {len(plain)} of {len(self.texts)} look like numbers (assumed: names)"
 
 
 def recognise(
@@ -244,32 +235,36 @@ def recognise(
         If columns are not of one kind, or what texts mean is open.
     """
     columns, refused = [], {}
-    for name in map(str, cells):
+    for name, series in cells.items():
         try:
-            columns.append(Column.of(cells[name], kinds.get(name, ""), missing[name]))
+            columns.append(Column.of(series, kinds.get(str(name), ""), missing[str(name)]))
         except ValueError as error:
-            refused[name] = f"column {name!r} {error}"
+            refused[str(name)] = f"column {name!r} {error}"
     _refuse(refused, [name for name in refused if name not in kinds], target)
     numbers = [column for column in columns if column.kind == "number" and column.texts]
-    settled = {column.name: column.is_settled for column in numbers if column.said}
+    settled = {}  # columns of which a user says what they hold, and whether that tells what their marks mean
+    for column in filter(lambda column: column.said, numbers):
+        settled[column.name] = {*"".join(column.shapes)} & {*".,"} <= {*DECIMALS.get(column.said, "")}
     marks = forms.decide_marks({column.name: column.shapes for column in numbers}, settled)
     for column in numbers:
-        _to_numbers(column, marks)
+        _to_numbers(column, marks, settled.get(column.name, False))
     _decide_orders([column for column in columns if column.readings])
-    rows = []
+    rows, table = [], {}
     for column in columns:
-        name, values, written = column.name, column.values, cells[column.name]
-        if types.is_float_dtype(values) and len(infinite := written[np.isinf(values.to_numpy())]):
-            got = f"{str(infinite.iloc[0]).strip()} in row {infinite.index[0] + 1}"
-            refused[name] = f"column {name!r} must be finite, got {got}"
-        first = np.flatnonzero(values.notna() & ~values.duplicated())[:3]
-        shown = [" | ".join(map(_show, series.array[first])) for series in (written, values)]
+        name = column.name
+        known = np.array(column.texts, dtype=object) if column.known is None else column.known
+        written = column.texts or known
+        if column.kind == "number" and (infinite := np.flatnonzero(np.isinf(known))).size:
+            row = int(np.argmax(column.places == infinite[0])) + 1
+            refused[name] = f"column {name!r} must be finite, got {written[infinite[0]]} in row {row}"
+        values = pd.api.extensions.take(np.asarray(known), column.places, allow_fill=True)
+        table[name] = pd.Series(values, cells.index, dtype=object) if values.dtype == object else values
+        shown = [" | ".join(map(_show, values[:3])) for values in (written, known)]
         is_guess = "(assumed: " in column.rule and column.said in ("", "date")  # which leaves the order open
         rows.append((name, column.kind, column.rule + column.marks, *shown, is_guess))
     _refuse(refused, list(refused), target)
     told = pd.DataFrame(rows, columns=["column", "taken_for", "rule", "written", "read", "guessed"])
-    table = pd.DataFrame({column.name: column.values for column in columns}, index=cells.index)
-    return table, told.set_index("column")
+    return pd.DataFrame(table, index=cells.index), told.set_index("column")
 
 
 def _refuse(refused: Mapping[str, str], advised: Sequence[str], target: str) -> None:
@@ -334,18 +329,19 @@ def _decide_orders(columns: Sequence[Column]) -> None:
             column.rule = f"dates, {order} (assumed: as in column {shown[mark(column), order]})"
         else:
             column.rule = "dates, day first (assumed: no date shows it)"
-        column.spread(column.readings[order])
+        column.known = column.readings[order]
 
 
-def _to_numbers(column: Column, marks: Marks) -> None:
-    values = np.array([marks.to_float(text) for text in column.texts], dtype=float)
+def _to_numbers(column: Column, marks: Marks, is_settled: bool) -> None:
+    column.known = np.array([marks.to_float(text) for text in column.texts])
     told = [column.rule]
     if marks.decimal == "," and any("," in shaped for shaped in column.shapes):
         told.append("decimal comma")
     if any(map(marks.group, column.shapes)):
-        is_sure = any(map(marks.prove, column.shapes)) or not all(map(marks.group, column.shapes))
+        are_alike = len(column.shapes) == 1 and marks.decimal not in next(iter(column.shapes))  # 732 829 320
+        is_sure = not are_alike and any(marks.prove(s) or not marks.group(s) for s in column.shapes)
         told.append(f"{marks.thousands!r} between thousands{'' if is_sure else ' (assumed: no codes)'}")
-    if forms.may_have_groups(column.shapes) and not marks.thousands and not column.is_settled:
+    if forms.may_have_groups(column.shapes) and not marks.thousands and not is_settled:
         told.append(f"{marks.decimal!r} before decimals (assumed: as in other columns)")
     ends_in_zero = (text for text in column.texts if re.fullmatch(r".*[.,]\d+0", text))
     shorter = {text.rstrip("0"): text for text in ends_in_zero}
@@ -353,7 +349,6 @@ def _to_numbers(column: Column, marks: Marks) -> None:
     if twice and not column.said:
         told.append(f"{shorter[twice[0]]} is the same as {twice[0]} (assumed: no codes)")
     column.rule = ", ".join(told)
-    column.spread(values)
 
 
 def _show(value: object) -> str:

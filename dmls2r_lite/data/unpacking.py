@@ -27,11 +27,7 @@ _OPENERS: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open,
 PACKINGS = (*_OPENERS, ".zip")
 _ENDING = re.compile(rf"({'|'.join(SUFFIXES)})?({'|'.join(PACKINGS)})?\Z".replace(".", r"\."), re.IGNORECASE)
 _DAMAGE = (BadZipFile, EOFError, zlib.error, lzma.LZMAError, OSError, NotImplementedError, RuntimeError)
-_BOMS = {  # the mark of UTF-32 starts with that of UTF-16
-    "utf-8-sig": (codecs.BOM_UTF8,),
-    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
-    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
-}
+_UTF_32, _UTF_16 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _WESTERN = ("cp1252", "cp1251", "koi8_r", "cp866", "cp850", "cp1250", "cp1253")  # the likeliest first
 _EAST_ASIAN = ("gb18030", "big5", "cp932", "cp949")
 _SYMBOLS = "°µ²³¹€£$–—“”‘’„«»№±×·§…®©™½¼¾‰º¡¿¥"
@@ -64,9 +60,8 @@ def unpack(path: Path) -> tuple[str, bytes]:
         try:
             if packing == ".zip":
                 archive = ZipFile(file)
-                names = [inner for inner in archive.namelist() if not inner.endswith("/")]
-                tables = [inner for inner in names if inner.lower().endswith(SUFFIXES)]
-                tables = [inner for inner in tables if "__MACOSX" not in inner]
+                names = [name for name in archive.namelist() if "__MACOSX" not in name and name[-1:] != "/"]
+                tables = [name for name in names if name.lower().endswith(SUFFIXES)]
                 if len(tables) != 1 or tables[0].lower().endswith(".xlsx"):
                     raise ValueError(f"must hold one table, got {', '.join(names) or 'none'}")
                 name, stream = tables[0].lower(), archive.open(tables[0])
@@ -116,15 +111,16 @@ def decode(content: bytes) -> tuple[str, tuple[str, ...]]:
     ValueError
         If it is no text, UTF-8 or UTF-16 that is damaged, or in no encoding that makes sense.
     """
-    encoding = next((name for name, marks in _BOMS.items() if content.startswith(marks)), "utf-8")
-    if encoding in ("utf-8", "utf-8-sig") and b"\0" in content:
+    encoding = "utf-16" if content.startswith(_UTF_16) else "utf-8-sig"  # which may lack its mark
+    encoding = "utf-32" if content.startswith(_UTF_32) else encoding  # that starts like the one of UTF-16
+    if encoding == "utf-8-sig" and b"\0" in content:
         raise ValueError("is not what its name says: it is not text")
     try:
         return content.decode(encoding), ()
     except UnicodeDecodeError as error:
         text = content.decode("utf-8", errors="replace")
         is_utf8 = sum(char > "\x7f" for char in text) > 3 * text.count("\ufffd")
-        if encoding != "utf-8" or is_utf8:
+        if encoding != "utf-8-sig" or is_utf8:
             raise ValueError(f"is damaged or cut off at byte {error.start}: {error.reason}") from error
     legacy = _guess(content)
     if legacy is None:

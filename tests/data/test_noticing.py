@@ -9,6 +9,7 @@ import pytest
 from dmls2r_lite.data import load_dataset
 from dmls2r_lite.data.noticing import enumerate_names, find_codes, find_notices, one_sided, shorten
 from dmls2r_lite.data.preparing import describe_columns
+from dmls2r_lite.data.reading import read
 
 
 @pytest.fixture
@@ -156,6 +157,17 @@ class TestCodes:
         with pytest.raises(ValueError, match="missing_values must occur in age, got 7, which does not"):
             load(lines, missing_values="age=7")
 
+    def test_of_signs_and_of_days_with_a_time(self, write):
+        rows = [
+            f"{'<=5' if i % 5 == 0 else i}\t{'1900-01-01' if i % 4 == 0 else f'2021-03-{i + 1:02}'} 14:30"
+            for i in range(20)
+        ]
+        path = write("\n".join(["n\td\ty", *(f"{row}\t{i}" for i, row in enumerate(rows))]))
+        with pytest.warns(UserWarning, match="1900-01-01 is far"):
+            load_dataset(path, target="y", missing_values="<=5")
+        for given in ("n=<=5; d=1900-01-01", "<=5, 1900-01-01"):
+            assert read(path, missing_values=given).table.isna().sum().tolist() == [4, 5, 0]
+
     def test_in_the_target(self, load):
         lines = "a,y 1,11 2,19 3,31 4,42 5,-999 6,-999 7,-999"
         (notice,) = load(lines).notices
@@ -175,7 +187,11 @@ class TestCodes:
         ("a,b,y 1,5,10 2,6,21 3,7,30 6,18,61", "last row looks like a total"),  # without a word
         ("site,a,y Summe,15,61 N,1,10 S,2,21 N,3,30 S,4, N,5,", "first row (Summe) looks like a total"),
         ("site,y N,10 S,21 N,30 ,61", "last row looks like a total"),  # nothing else in the row
-        ("site,a,y N,1.25,10 S,2.5,21 N,3,30 Average,2.25,20.3333333", "(Average) looks like a mean"),
+        (
+            "site,a,y N,1.25,10 S,2.5,21 N,3,30 Average,2.25,20.3333333",
+            "(Average) looks like a total or mean",
+        ),
+        ("site,a,y N,1,10 Total,2,21 Total,3,30 N,4,44 Total,5,50", ""),  # a word that is no rare one
         ("site,a,y N,1,10 S,2,21 N,3,30 S,6,44", ""),  # one of two
         ("a,y 1,10 0,21 0,30 0,44", ""),
         ("a,b,y 1,5,10 2,6,21 3,7,30 4,8,44", ""),

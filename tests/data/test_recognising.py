@@ -108,6 +108,8 @@ class TestNumbers:
         rule = "numbers, 1.50 is the same as 1.5 (assumed: no codes)"
         assert read_column("1.5", "1.50", "2.25", "3.75")[2:] == (rule, True)
         assert read_column("5", "5.0", "5.00", "6")[2:] == ("numbers", False)
+        rule = "numbers, ' ' between thousands (assumed: no codes)"
+        assert read_column("732 829 320", "552 100 554", "775 670 417")[2:] == (rule, True)
 
     def test_infinite_ones_are_refused(self, read_column, tmp_path):
         with pytest.raises(ValueError, match=r"column 'a' must be finite, got 1e400 in row 2"):
@@ -171,6 +173,7 @@ class TestWords:
             ("0.5±0.1", "0.7±0.2"), ("120/80", "95/60"), ("5-10", "10-20"), ("5 ft 3 in", "6 ft 11 in"),
             ("pH 7.4", "pH 6"), ("01-févr-2021", "02-août-2021"), ("1:10.0", "2:11.1"), ("Aug-20", "Sep-21"),
             ("1990Q1", "1990Q2"), ("2021-W01", "2021-W02"), ("1 mai 21", "2 juin 21"), ("Q1 2020", "Q2 2020"),
+            ("08h30", "14h05"),
         ],
     )  # fmt: skip
     @pytest.mark.filterwarnings("ignore:t.csv")
