@@ -6,7 +6,6 @@ import copy
 import itertools
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import is_dataclass
 from typing import Any
 
 import joblib
@@ -22,10 +21,10 @@ from .foundation.checks import check_targets, is_labeled, make_scaler
 from .foundation.descent import Hook
 from .foundation.networks import as_columns, find_device, probe_encoder, probe_head, seeded_torch, usual_torch
 from .foundation.parameters import ParameterError, check_not_above, check_rules, demand
+from .foundation.side_by_side import blocks_alike
 from .model import LinearPairHead, SiameseNetwork, make_encoder
 from .training import TrainingSet, train_side_by_side
 
-MAX_VALUES = 2 * 10**7  # of the features of all folds that are fitted side by side: they are copied
 Labeled = tuple[ArrayLike, ArrayLike]  # X and y
 
 
@@ -85,12 +84,8 @@ def fit_side_by_side(
 
 def _is_same(value: Any, other: Any) -> bool:
     """Whether two parameters are equal; callables that were copied are."""
-    if value is other or type(value) is not type(other):
-        return value is other
-    if isinstance(value, str | int | float | tuple | list) or is_dataclass(value):
-        return bool(value == other)
     try:
-        return joblib.hash(value) == joblib.hash(other)
+        return value is other or joblib.hash(value) == joblib.hash(other)
     except Exception:  # what cannot be pickled cannot be compared
         return False
 
@@ -199,19 +194,18 @@ def _choose_n_epochs(model: Any, X: np.ndarray, y: np.ndarray) -> int:
     if n_folds < len(labels):
         seed = check_random_state(model.random_state).randint(2**31 - 1)
         labels = np.random.default_rng(seed).permutation(labels)
-    folds = sorted(np.array_split(labels, n_folds), key=len)
+    folds = np.array_split(labels, n_folds)
     if model.early_stopping == "held_out":
         folds = [labels[: max(1, len(labels) // 5)]]
     alone = {"early_stopping": None, "warm_start": False, "callback": None}
-    at_once, curves = max(1, MAX_VALUES // X.size), []
-    for _, alike in itertools.groupby(folds, len):  # networks side by side have as many labels
-        left_out = list(alike)
-        for part in (left_out[start : start + at_once] for start in range(0, len(left_out), at_once)):
-            hidden = [(X, np.where(np.isin(np.arange(len(y)), fold), np.nan, y.T).T) for fold in part]
-            models = [clone(model).set_params(**alone) for _ in part]
-            fit_side_by_side(models, hidden, [(X[fold], y[fold]) for fold in part])
-            for one, fold in zip(models, part, strict=True):
-                curves.append(one.history_.groupby("epoch")["validation_mae"].mean() * len(fold))
+    curves = []
+    for places in blocks_alike(folds, X.size):  # networks side by side have as many labels
+        part = [folds[place] for place in places]
+        hidden = [(X, np.where(np.isin(np.arange(len(y)), fold), np.nan, y.T).T) for fold in part]
+        models = [clone(model).set_params(**alone) for _ in part]
+        fit_side_by_side(models, hidden, [(X[fold], y[fold]) for fold in part])
+        for one, fold in zip(models, part, strict=True):
+            curves.append(one.history_.groupby("epoch")["validation_mae"].mean() * len(fold))
     model.validation_ = pd.concat(curves, axis=1).sum(axis=1) / sum(map(len, folds))
     return int(model.validation_.idxmin())
 

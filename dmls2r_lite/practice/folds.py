@@ -19,9 +19,7 @@ from threadpoolctl import threadpool_limits
 from ..foundation.checks import check_targets, is_labeled, takes_unlabeled
 from ..foundation.files import ending_with_us
 from ..foundation.parameters import ParameterError, check_not_above, check_rules, demand
-
-MAX_VALUES = 2 * 10**7  # of the features of all folds that are fitted side by side: they are copied
-
+from ..foundation.side_by_side import blocks_alike
 
 Folds = Sequence[np.ndarray]  # positions of rows that are left out together
 
@@ -168,14 +166,10 @@ def fit_without(
     if hasattr(method, "fit_without"):
         return method.fit_without(X, y, folds, seeds)
     models: dict[int, RegressorMixin] = {}
-    at_once = max(1, MAX_VALUES // X.size)
-    for size in sorted({len(fold) for fold in folds}):  # networks side by side need as many labels
-        alike = [place for place, fold in enumerate(folds) if len(fold) == size]
-        for start in range(0, len(alike), at_once):
-            places = alike[start : start + at_once]
-            sets = [(X, y.mask(np.isin(np.arange(len(y)), folds[place]))) for place in places]
-            fitted = fit_with_seeds(method, sets, [seeds[place] for place in places])
-            models |= dict(zip(places, fitted, strict=True))
+    for places in blocks_alike(folds, X.size):  # networks side by side need as many labels
+        sets = [(X, y.mask(np.isin(np.arange(len(y)), folds[place]))) for place in places]
+        fitted = fit_with_seeds(method, sets, [seeds[place] for place in places])
+        models |= dict(zip(places, fitted, strict=True))
     return [models[place] for place in range(len(folds))]
 
 

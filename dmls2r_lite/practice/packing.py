@@ -2,10 +2,10 @@
 
 It is a line of JSON that says with what the model was made, compressed what `torch.save` makes of it, and
 the SHA-256 digest of both: a file that was damaged or changed is refused, unless that is made anew, too.
-What a file may ask for is on the lists below. `torch.load` with `weights_only=True` makes numbers, texts,
-lists and tensors, and calls what PyTorch's own list names and `MAKERS`. Each of those only makes data, and
-distrusts what it is given: arrays of numbers, since NumPy would let a file say what its memory means, trees,
-since they would lead out of theirs, and objects of known classes, of which a file sets the attributes.
+What a file may ask for is on the lists of packing.toml. `torch.load` with `weights_only=True` makes numbers,
+texts, lists and tensors, and calls what PyTorch's own list names and `MAKERS`. Each of those only makes data,
+and distrusts what it is given: arrays of numbers, since NumPy would let a file say what its memory means,
+trees, since they would lead out of theirs, and objects of known classes, of which a file sets the attributes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import json
 import pickle
 import re
 import threading
+import tomllib
 import zlib
 from importlib import import_module
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 from zipfile import ZipFile
@@ -32,49 +34,12 @@ from torch import Tensor
 
 from ..foundation.parameters import demand
 
-
-def _by_name(names: dict[str, str]) -> dict[str, str]:
-    return {name: module for module, several in names.items() for name in several.split()}
-
-
 VERSION = 4  # of the format; 1 and 2 were zip files, 3 had no digest
 N_DIGEST = 32  # bytes, at the end
 START = b'{"dmls2r": '
-PACKAGE = __name__.split(".")[0]
-CLASSES = _by_name(  # whose objects a file may hold
-    {
-        f"{PACKAGE}.estimators": "DMLS2RRegressor",
-        f"{PACKAGE}.foundation.checks": "RangeScaler",
-        f"{PACKAGE}.model": "LinearPairHead SiameseNetwork",
-        f"{PACKAGE}.rivals.coreg": "COREGRegressor",
-        f"{PACKAGE}.rivals.mssr": "MSSRRegressor",
-        f"{PACKAGE}.rivals.twins": "ExtraTrees MLPRegressor PairwiseDifferenceRegressor RandomForest",
-        f"{PACKAGE}.practice.averaging": "AveragedRegressor",
-        f"{PACKAGE}.practice.intervals": "ConformalRegressor",
-        "sklearn.compose": "ColumnTransformer TransformedTargetRegressor",
-        "sklearn.dummy": "DummyRegressor",
-        "sklearn.ensemble": "ExtraTreesRegressor RandomForestRegressor",
-        "sklearn.gaussian_process": "GaussianProcessRegressor",
-        "sklearn.gaussian_process.kernels": "ConstantKernel DotProduct Matern Product RBF "
-        "RationalQuadratic Sum WhiteKernel",
-        "sklearn.impute": "SimpleImputer",
-        "sklearn.linear_model": "LinearRegression Ridge RidgeCV",
-        "sklearn.neighbors": "KNeighborsRegressor",
-        "sklearn.pipeline": "Pipeline",
-        "sklearn.preprocessing": "FunctionTransformer MinMaxScaler OneHotEncoder StandardScaler",
-        "sklearn.svm": "SVR",
-        "sklearn.tree": "DecisionTreeRegressor ExtraTreeRegressor",
-        "torch.nn": "Identity Linear ReLU Sequential",
-    }
-)
-NAMES = _by_name(  # what they may refer to, as a parameter for example
-    {
-        f"{PACKAGE}.data.preparing": "_name_of_category _to_days _to_hours _to_numbers _to_texts",
-        f"{PACKAGE}.rivals.placebos": "mine_random mine_swapped null_loss",
-        f"{PACKAGE}.training": "alternate",
-        "builtins": "bool float int object str",
-        "numpy": "float32 float64 int64",
-    }
+LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+CLASSES, NAMES = (  # whose objects a file may hold, and what they may refer to: by name, where it is
+    {name: module for module, names in LISTS[kind].items() for name in names} for kind in ("classes", "names")
 )
 _LOADING = threading.Lock()  # PyTorch's list is one for all threads
 

@@ -123,9 +123,8 @@ def give_verdict(
     against = {name: _test(trials, method, name).to_dict("index") for name in placebos}
     of_placebo = {name: _test(trials, name, reference).to_dict("index") for name in placebos}
     base = trials[trials["method"] == reference].groupby(CELL)["mae"].mean().to_dict()
-    n_needed = (
-        int(np.log2(2 * len(table) / LEVEL)) + 1
-    )  # the smallest p value of so many splits is low enough
+    # The smallest p value of so many splits is low enough.
+    n_needed = int(np.log2(2 * len(table) / LEVEL)) + 1
     verdicts, sentences = [], []
     for cell, row in table.to_dict("index").items():
         verdict = {-1: HELPED, 0: CANNOT_TELL, 1: HURT}[_shown(row)]
