@@ -17,11 +17,10 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from torch import Tensor, nn
 
-from .foundation.checks import check_targets, is_labeled, make_scaler
+from .foundation.checks import blocks_alike, check_targets, is_labeled, make_scaler
 from .foundation.descent import Hook
 from .foundation.networks import as_columns, find_device, probe_encoder, probe_head, seeded_torch, usual_torch
 from .foundation.parameters import ParameterError, check_not_above, check_rules, demand
-from .foundation.side_by_side import blocks_alike
 from .model import LinearPairHead, SiameseNetwork, make_encoder
 from .training import TrainingSet, train_side_by_side
 

@@ -1,9 +1,9 @@
-"""What all estimators share: checks of their input, seeds, scaling."""
+"""What all estimators share: checks of their input, scaling, and which trainings go side by side."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence, Sized
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .parameters import ParameterError, check_rules, demand, one_line, shown
 
 Scaling = Literal["minmax", "standard", "none"]
+MAX_VALUES = 2 * 10**7  # of copies of X at the same time
 TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64, pd.Period)
 
 
@@ -256,3 +257,18 @@ def check_finite(estimates: np.ndarray) -> np.ndarray:
 def is_labeled(y: np.ndarray) -> np.ndarray:
     """Which targets, numbers (n,) or vectors (n, t), are known."""
     return np.isfinite(y).reshape(len(y), -1).all(axis=1)
+
+
+def blocks_alike(folds: Sequence[Sized], n_values: int) -> Iterator[list[int]]:
+    """Places of folds of one size, in blocks: trainings without them go side by side, each with a copy of X.
+
+    Parameters
+    ----------
+    folds : sequence of sized
+    n_values : int
+        Of X: a block has at most `MAX_VALUES` in all.
+    """
+    at_once = max(1, MAX_VALUES // n_values)
+    for size in sorted(set(map(len, folds))):
+        alike = [place for place, fold in enumerate(folds) if len(fold) == size]
+        yield from (alike[start : start + at_once] for start in range(0, len(alike), at_once))

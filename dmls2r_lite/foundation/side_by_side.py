@@ -6,7 +6,7 @@ What the modules are for is not known here.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,23 +16,7 @@ from torch import Tensor, nn
 from .scores import check_loss
 
 Batches = Iterable[tuple[Tensor, ...]]  # what a loss is given in each gradient step of an epoch
-MAX_VALUES = 2 * 10**7  # of copies of X at the same time
 ELEMENTWISE = (nn.Identity, nn.ReLU, nn.LeakyReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Softplus, nn.Tanh)
-
-
-def blocks_alike(folds: Sequence[Sized], n_values: int) -> Iterator[list[int]]:
-    """Places of folds of one size, in blocks: trainings without them go side by side, each with a copy of X.
-
-    Parameters
-    ----------
-    folds : sequence of sized
-    n_values : int
-        Of X: a block has at most `MAX_VALUES` in all.
-    """
-    at_once = max(1, MAX_VALUES // n_values)
-    for size in sorted(set(map(len, folds))):
-        alike = [place for place, fold in enumerate(folds) if len(fold) == size]
-        yield from (alike[start : start + at_once] for start in range(0, len(alike), at_once))
 
 
 class StackedLinear(nn.Module):

@@ -16,10 +16,9 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from ..foundation.checks import check_targets, is_labeled, takes_unlabeled
+from ..foundation.checks import blocks_alike, check_targets, is_labeled, takes_unlabeled
 from ..foundation.files import ending_with_us
 from ..foundation.parameters import ParameterError, check_not_above, check_rules, demand
-from ..foundation.side_by_side import blocks_alike
 
 Folds = Sequence[np.ndarray]  # positions of rows that are left out together
 

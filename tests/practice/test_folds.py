@@ -220,7 +220,7 @@ class TestFitWithout:
 
     @pytest.mark.parametrize(("max_values", "sizes"), [(1, []), (240, [2, 2]), (10**9, [2, 2])])
     def test_networks_of_folds_of_one_size_at_once(self, max_values, sizes, monkeypatch):
-        monkeypatch.setattr("dmls2r_lite.foundation.side_by_side.MAX_VALUES", max_values)
+        monkeypatch.setattr("dmls2r_lite.foundation.checks.MAX_VALUES", max_values)
         seen, whole = [], DMLS2RRegressor.fit_side_by_side
 
         def spy(models, sets):
