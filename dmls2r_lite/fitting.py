@@ -73,10 +73,9 @@ def fit_side_by_side(
                 kept.pop("networks_", None)  # no old network predicts, and none that is half trained
             model.__dict__ = kept
         if "more than 1 value per channel" in str(error):
-            raise ParameterError(
-                "pair_batch_size and anchor_batch_size must leave no batch of one, which BatchNorm "
-                f"cannot take, got {models[0].pair_batch_size} and {models[0].anchor_batch_size}"
-            ) from error
+            wanted = "pair_batch_size and anchor_batch_size must leave no batch of one"
+            got = f"{models[0].pair_batch_size} and {models[0].anchor_batch_size}"
+            raise ParameterError(f"{wanted}, which BatchNorm cannot take, got {got}") from error
         raise
     return list(models)
 

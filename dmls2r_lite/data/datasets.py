@@ -154,13 +154,11 @@ def load_dataset(
             path = Path(name)
             options = {"column_types": column_types, "missing_values": missing_values}
             return _of_file(path, *read_table(path, drop_columns, target, **options), missing_values)
-        raise ValueError(
-            f"dataset must be one of {', '.join(DATASETS)} or the path of a file, got {shorten(name)!r}"
-            f"{did_you_mean(name, DATASETS)}"
-        )
+        wanted = f"dataset must be one of {', '.join(DATASETS)} or the path of a file"
+        raise ValueError(f"{wanted}, got {shorten(name)!r}{did_you_mean(name, DATASETS)}")
     known, name = DATASETS[str(name)], str(name)
-    if column_types or missing_values:
-        raise ValueError(f"column_types and missing_values are for files: leave them out for {name}")
+    are_for_files = "column_types and missing_values are for files"
+    demand(not (column_types or missing_values), f"{are_for_files}: leave them out for {name}")
     table, note = _load_known(name), known.note
     target = target or known.target
     check_column("target", target, name, table)
@@ -208,19 +206,14 @@ def _load_known(name: str) -> pd.DataFrame:
 def _of_file(path: Path, reading: Reading, table: pd.DataFrame, y: pd.Series, missing_values: str) -> Dataset:
     """The dataset of a table that has been read."""
     target = str(y.name)
-    if y.nunique() < 2:
-        raise ValueError(
-            f"target must have different values, in {MIN_LABELS} rows or more, but {shorten(target)} has "
-            f"{y.nunique()}, in {y.count()}; dmls2r choose says which rows to label"
-        )
+    wanted, n_different = f"target must have different values, in {MIN_LABELS} rows or more", y.nunique()
+    got = f"{shorten(target)} has {n_different}, in {y.count()}; dmls2r choose says which rows to label"
+    demand(n_different > 1, f"{wanted}, but {got}")
     described = describe_columns(table, y)
     left_out = described.index[described["treatment"].str.startswith("left out")]
     told = tell_columns(described)
-    if len(left_out) == table.shape[1]:
-        raise ValueError(
-            f"{path.name} must have a column that can be used besides the target, "
-            f"got {'; '.join(told) or 'none'}"
-        )
+    wanted = f"{path.name} must have a column that can be used besides the target"
+    demand(len(left_out) < table.shape[1], f"{wanted}, got {'; '.join(told) or 'none'}")
     guessed, notices = tell_reading(reading), tuple(find_notices(table, y, described))
     if doubts := [*guessed, *told, *(notice.text for notice in notices)]:
         warnings.warn(f"{path.name}: " + "; ".join(doubts), stacklevel=3)

@@ -97,17 +97,14 @@ def name_columns(names: Sequence[str], cells: pd.DataFrame) -> pd.DataFrame:
     if len(numbers) > len(given) / 2 and (not is_scale or repeated or len(numbers) == len(given)):
         wrong = "numbers"
     elif repeated:
-        raise ValueError(
-            f"has more than one column named {', '.join(repeated)}: rename them, and leave one line of names"
-        )
+        advice = "rename them, and leave one line of names"
+        raise ValueError(f"has more than one column named {', '.join(repeated)}: {advice}")
     elif any(map(occurs, texts)) if len(texts) < len(names) else len(texts) > 1 and all(map(occurs, texts)):
         wrong = f"{next(filter(occurs, texts))!r} occurs again below"
     else:
         return cells
-    raise ValueError(
-        f"must have the names of its columns in the first line, got {', '.join(given[:5])}: {wrong}. Write a "
-        "line of names above it"
-    )
+    wanted, got = "must have the names of its columns in the first line", ", ".join(given[:5])
+    raise ValueError(f"{wanted}, got {got}: {wrong}. Write a line of names above it")
 
 
 def _lines(text: str, n_skipped: int) -> Iterator[str]:
@@ -170,10 +167,8 @@ def _find_separator(head: list[str], quote: str) -> str:
     order = sorted(rivals, key=lambda separator: (cleanness(separator), shares[separator]))
     first, second = (_SEPARATORS[separator] for separator in order[-1:-3:-1])
     if cleanness(order[-1]) - cleanness(order[-2]) < 0.05:
-        raise ValueError(
-            f"cannot be read as a table: its columns may be separated by {first} or by {second}. "
-            'Write cells that hold one of them as "a,b"'
-        )
+        why = f"its columns may be separated by {first} or by {second}"
+        raise ValueError(f'cannot be read as a table: {why}. Write cells that hold one of them as "a,b"')
     return order[-1]
 
 
@@ -192,10 +187,8 @@ def _rows(text: str, n_skipped: int, separator: str, quote: str) -> Iterator[tup
             if row and (len(row) > 1 or n_names < 2 or row[0].strip()):  # else an empty line
                 n_names = n_names or len(row)
                 if len(row) != n_names:
-                    raise ValueError(
-                        f"cannot be read as a table: {n_names} names in the first line, "
-                        f"but {len(row)} values in row {number}"
-                    )
+                    why = f"{n_names} names in the first line, but {len(row)} values in row {number}"
+                    raise ValueError(f"cannot be read as a table: {why}")
                 yield start, row
                 number += 1
             start = n_skipped + reader.line_num + 1

@@ -138,10 +138,8 @@ def decide_marks(columns: Mapping[str, Mapping[str, str]], settled: Mapping[str,
             possible = [marks for marks in possible if marks in fitting(shaped)]
             narrowing.append(f"{text!r} in column {column!r}")
         if not possible:
-            raise ValueError(
-                f"mixes ways to write numbers: {', '.join(narrowing)}: write all with one decimal mark, and "
-                "without thousands separators"
-            )
+            advice = "write all with one decimal mark, and without thousands separators"
+            raise ValueError(f"mixes ways to write numbers: {', '.join(narrowing)}: {advice}")
     for marks in possible:
         if any(map(marks.prove, examples)):
             return marks

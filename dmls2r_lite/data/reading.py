@@ -116,10 +116,8 @@ def read(
         raise ValueError(f"{path}: {error}") from error
     counts = [name for name in table if str(name).startswith("Unnamed: ") and _counts_rows(table[name])]
     table = table.drop(columns=counts).dropna(how="all")
-    if len(table) < min_rows:
-        raise ValueError(
-            f"{path} must hold {min_rows} rows or more with values below the line of names, got {len(table)}"
-        )
+    wanted = f"{path} must hold {min_rows} rows or more with values below the line of names"
+    demand(len(table) >= min_rows, f"{wanted}, got {len(table)}")
     table, marked = _mark_missing(table, source.cells, given)
     return Reading(**vars(source), table=table, columns=columns.drop(index=counts), marked=marked)
 
@@ -154,19 +152,18 @@ def read_table(
             raise ValueError(f"missing_values must occur {place}, got {value}, which does not")
         if not column and len(counts) > 1:
             times = enumerate_names(f"{shorten(name)} ({n})" for name, n in counts.items())
-            said = (
-                f"{value} stands for a missing value in {times}; {counts.index[0]}={value} is for one column"
-            )
+            for_one = f"{counts.index[0]}={value} is for one column"
+            said = f"{value} stands for a missing value in {times}; {for_one}"
             reading = replace(reading, assumed=(*reading.assumed, said))
     if target is None:
         return reading, table, pd.Series(np.nan, index=table.index, name="")
-    if target in reading.cells and target not in table:
-        raise ValueError(f"drop_columns must not name the target, got {target}")
-    if target not in table and len(parts := target.split(",")) > 1 and {*map(str.strip, parts)} <= {*table}:
-        raise ValueError(
-            f"target must name one column, got {target}: run once for each, with the others in drop_columns; "
-            "in Python estimators take a table of several targets as y"
-        )
+    is_left_out = target in reading.cells and target not in table
+    demand(not is_left_out, f"drop_columns must not name the target, got {target}")
+    are_several = target not in table and "," in target and {*map(str.strip, target.split(","))} <= {*table}
+    advice = (
+        "run once for each, with the others in drop_columns; in Python y may be a table of several targets"
+    )
+    demand(not are_several, f"target must name one column, got {target}: {advice}")
     check_column("target", target, path.name, table)
     y, table = table[target], table.drop(columns=target)  # a pop would leave a block for each column
     if not pd.api.types.is_float_dtype(y):
@@ -224,10 +221,8 @@ def check_column(parameter: str, column: str, name: str, columns: Iterable[objec
     columns = list(map(str, columns))
     if not column or column not in columns:
         listed = ", ".join(map(shorten, columns[:MAX_LISTED])) + ", ..." * (len(columns) > MAX_LISTED)
-        raise ValueError(
-            f"{parameter} must name a column of {name} ({listed}), got "
-            f"{repr(column) if column else 'nothing'}{did_you_mean(column, columns)}"
-        )
+        got = f"{repr(column) if column else 'nothing'}{did_you_mean(column, columns)}"
+        raise ValueError(f"{parameter} must name a column of {name} ({listed}), got {got}")
 
 
 def expand_columns(name: str, given: str | Sequence[str], columns: Sequence[str]) -> list[str]:
@@ -268,11 +263,8 @@ def check_types(name: str, given: str | Mapping[str, str] | None, columns: Seque
     if isinstance(given, str):
         given = dict(re.findall(r"\s*(.+?)\s*(?:=\s*([^=,]*?)\s*(?:,|$)|$)", given.strip()))
     for column, kind in (given or {}).items():
-        if kind not in (*KINDS, *ORDERS, *DECIMALS, WITH_NA):
-            raise ValueError(
-                f"column_types must give a column one of {', '.join(KINDS)}, as in 'zip=text, when=date', "
-                f"got {column}={kind}"
-            )
+        wanted = f"column_types must give a column one of {', '.join(KINDS)}, as in 'zip=text, when=date'"
+        demand(kind in (*KINDS, *ORDERS, *DECIMALS, WITH_NA), f"{wanted}, got {column}={kind}")
         check_column("column_types", column, name, columns)
     return dict(given or {})
 

@@ -51,10 +51,8 @@ def unpack(path: Path) -> tuple[str, bytes]:
     name = path.name.lower()
     suffix, packing = next(_ENDING.finditer(name)).groups()
     if (not suffix and packing != ".zip") or (suffix == ".xlsx" and packing):
-        raise ValueError(
-            f"must end in {', '.join(SUFFIXES)}, perhaps with {', '.join(PACKINGS)} after it; "
-            "save another kind of spreadsheet as CSV first"
-        )
+        wanted = f"must end in {', '.join(SUFFIXES)}, perhaps with {', '.join(PACKINGS)} after it"
+        raise ValueError(f"{wanted}; save another kind of spreadsheet as CSV first")
     with open(path, "rb") as file:
         stream: Any = file
         try:

@@ -184,9 +184,8 @@ def check_mined(mined: Any, n: int, m: int, k: int) -> Tensor:
         got = f"{rows.dtype} of shape {tuple(rows.shape)} from {rows.min()} to {rows.max()}"
     except (TypeError, ValueError, RuntimeError, IndexError):
         got = shown(mined)
-    raise ValueError(
-        f"miner must return two tensors of integers of shape ({n}, {k}), rows from 0 to {m - 1}, got {got}"
-    )
+    wanted = f"miner must return two tensors of integers of shape ({n}, {k}), rows from 0 to {m - 1}"
+    raise ValueError(f"{wanted}, got {got}")
 
 
 def check_loss(loss: object) -> Tensor:

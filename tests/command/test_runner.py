@@ -73,7 +73,7 @@ def finished(tmp_path_factory):
 
 def test_run_says_what_it_does(finished):
     folder, result = finished
-    assert result.exit_code == 0
+    assert result.exit_code == 0, result.output
     first, *lines = result.stderr.splitlines()
     assert first == "notebooks to run: 4, 2 at a time"
     names = ["boston  00_a", "boston  01_b", "toy  00_a", "toy  01_b"]
