@@ -160,9 +160,7 @@ def read_table(
     is_left_out = target in reading.cells and target not in table
     demand(not is_left_out, f"drop_columns must not name the target, got {target}")
     are_several = target not in table and "," in target and {*map(str.strip, target.split(","))} <= {*table}
-    advice = (
-        "run once for each, with the others in drop_columns; in Python y may be a table of several targets"
-    )
+    advice = "run once for each, with the others in drop_columns; in Python y may have several columns"
     demand(not are_several, f"target must name one column, got {target}: {advice}")
     check_column("target", target, path.name, table)
     y, table = table[target], table.drop(columns=target)  # a pop would leave a block for each column
