@@ -35,6 +35,8 @@ def main(study: str, output: Path, pack: bool, minutes: int | None, **given: Any
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     if pack:
+        if n_left := next(STUDIES[study].run(output)):
+            raise click.ClickException(f"only a whole study is packed, and {n_left} trials are still to do")
         command = "dmls2r benchmark" if study == "paper" else f"python studies/make.py {study}"
         write(STUDIES[study], output, command, minutes)
 
@@ -46,7 +48,7 @@ def write(study: Study, output: Path, command: str, minutes: int | None) -> None
     machine had nothing else to do.
     """
     trials = study.read(output)
-    (versions,) = trials["versions"].unique()
+    versions = " and ".join(trials["versions"].unique())
     finished = pd.to_datetime(trials["finished"], format=TIME)
     about = {
         "command": command,

@@ -300,12 +300,9 @@ def check_split_sizes(dataset: Dataset, n_labeled: int, n_unlabeled: int) -> Non
     n = {"n_labeled": int(n_labeled), "n_unlabeled": int(n_unlabeled)}  # NumPy's narrow ones overflow
     if n_empty := len(dataset.target) - n_known:
         check_not_above("n_unlabeled", n.pop("n_unlabeled"), n_empty, f"{rows} without a target")
-        rows += " with a target"
-    got = f"(notebook 05 needs none); got {' + '.join(map(str, n.values()))}"
-    demand(
-        sum(n.values()) < n_known,
-        f"{' + '.join(n)} must be below {n_known}, {rows}, so that a test set is left {got}",
-    )
+    wanted = f"{' + '.join(n)} must be below {n_known}, {rows} with a target, so that a test set is left"
+    advice = "give a smaller n_labeled, or run --only 05, which needs none"
+    demand(sum(n.values()) < n_known, f"{wanted} ({advice}); got {' + '.join(map(str, n.values()))}")
 
 
 def split_dataset(

@@ -152,7 +152,7 @@ class TestSplit:
             ({"n_labeled": 2.5}, TypeError, "n_labeled must be an integer of 2 or more, got 2.5"),
             ({"n_unlabeled": -1}, ValueError, "n_unlabeled must be an integer of 0 or more, got -1"),
             ({"seed": None}, TypeError, "seed must be an integer from 0 to 2147483648, got None"),
-            ({"n_unlabeled": 3}, ValueError, "must be below 5, the number of rows of five, .*; got 2 \\+ 3"),
+            ({"n_unlabeled": 3}, ValueError, "must be below 5, the number of rows of five .*; got 2 \\+ 3"),
             ({"scale_on": "test"}, ValueError, "scale_on must be one of 'train', 'all', 'none', got 'test'"),
         ],
     )
