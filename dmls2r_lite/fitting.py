@@ -6,6 +6,7 @@ import copy
 import itertools
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import is_dataclass
 from typing import Any
 
 import joblib
@@ -82,8 +83,12 @@ def fit_side_by_side(
 
 def _is_same(value: Any, other: Any) -> bool:
     """Whether two parameters are equal; callables that were copied are."""
+    if value is other or type(value) is not type(other):
+        return value is other
+    if isinstance(value, str | int | float | tuple | list) or is_dataclass(value):
+        return bool(value == other)
     try:
-        return value is other or joblib.hash(value) == joblib.hash(other)
+        return joblib.hash(value) == joblib.hash(other)
     except Exception:  # what cannot be pickled cannot be compared
         return False
 
@@ -212,6 +217,8 @@ def _watch(model: Any, X: ArrayLike, y: ArrayLike) -> Hook:
     """A hook that measures the error of a model's networks on samples left out of the training."""
     rows, are_vectors = model._validate_rows(X, "X_validation"), model._y_labeled.ndim > 1
     known = check_targets(y, len(rows), "y_validation", at_least=len(rows), may_be_vectors=are_vectors)
+    wanted = f"y_validation must have the targets of y, {tuple(model._y_labeled.shape[1:])}"
+    demand(known.shape[1:] == model._y_labeled.shape[1:], f"{wanted}, got {known.shape[1:]}")
 
     def hook(network: SiameseNetwork, row: dict[str, Any]) -> None:
         if any(network is own for own in model.networks_):

@@ -1,5 +1,6 @@
 """DMLS2RRegressor: eq. 4 in the target's unit, reproducibility, what it takes and what it refuses."""
 
+import ast
 import copy
 import doctest
 import re
@@ -417,6 +418,7 @@ class TestNetwork:
         ("margin", 1.3, "from 0 to boundary, 1.2"),
         *[("hidden_sizes", value, "one or more integers of 1 or more") for value in ((), 100, (0.5,), "9")],
         ("encoder", nn.Linear, "a torch.nn.Module, or None"),
+        ("encoder", ast.Module([], []), "a torch.nn.Module, or None"),
         ("callback", 3, "callable or None"),
         ("target_scaling", None, "'minmax', 'standard', 'none'"),
         ("schedule", "alternating", "'alternate', 'pairwise_only', 'joint'"),
@@ -446,6 +448,10 @@ def test_other_mistakes_in_parameters(split):
         (lambda s: (s.X_train, s.y_train, s.X_test.iloc[:, 1:], s.y_test), "feature names should match"),
         (lambda s: (s.X_train, s.y_train, s.X_test, s.y_test * np.nan), "y_validation must .* NaN, got"),
         (lambda s: (s.X_train, s.y_train, s.X_test, s.y_test[1:]), "inconsistent numbers of samples"),
+        (
+            lambda s: (s.X_train, np.column_stack([s.y_train] * 2), s.X_test, s.y_test),
+            r"y_validation must have the targets of y, \(2,\), got \(\)",
+        ),
     ],
 )
 def test_a_mistake_in_the_data(arguments, message, split):

@@ -74,7 +74,7 @@ def parse(text: str, assumed: tuple[str, ...] = ()) -> Source:
     return Source(name_columns(names, cells), starts, separator, assumed)
 
 
-def name_columns(names: Sequence[str], cells: pd.DataFrame) -> pd.DataFrame:
+def name_columns(names: Sequence[str], cells: pd.DataFrame, are_certain: bool = False) -> pd.DataFrame:
     """What stands below a line of names, named by them.
 
     Raises
@@ -85,7 +85,7 @@ def name_columns(names: Sequence[str], cells: pd.DataFrame) -> pd.DataFrame:
     cells.columns = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
     given, texts = [name for name in names if name], [name for name in map(str, cells) if not is_number(name)]
     numbers = [name for name in given if is_number(name)]
-    repeated = sorted(name for name, n in Counter(given).items() if n > 1)
+    repeated = sorted(name for name, n in Counter(cells.columns).items() if n > 1)
     values = [float(number) for number in numbers if re.fullmatch(r"\d+(\.\d+)?", number)]
     steps = np.diff(values)
     are_years = all(re.fullmatch(r"(19|20)\d\d", number) for number in numbers)
@@ -99,6 +99,8 @@ def name_columns(names: Sequence[str], cells: pd.DataFrame) -> pd.DataFrame:
     elif repeated:
         advice = "rename them, and leave one line of names"
         raise ValueError(f"has more than one column named {', '.join(repeated)}: {advice}")
+    elif are_certain:
+        return cells
     elif any(map(occurs, texts)) if len(texts) < len(names) else len(texts) > 1 and all(map(occurs, texts)):
         wrong = f"{next(filter(occurs, texts))!r} occurs again below"
     else:

@@ -259,7 +259,7 @@ def check_types(name: str, given: str | Mapping[str, str] | None, columns: Seque
     is_given = isinstance(given, str | Mapping | None)
     demand(is_given, f"column_types must be a string, a mapping or None, got {shown(given)}")
     if isinstance(given, str):
-        given = dict(re.findall(r"\s*(.+?)\s*(?:=\s*([^=,]*?)\s*(?:,|$)|$)", given.strip()))
+        given = dict(re.findall(r"\s*(.+?)\s*(?:=\s*([^=,]*?)\s*(?:,|$)|$)", given.strip(), re.S))
     for column, kind in (given or {}).items():
         wanted = f"column_types must give a column one of {', '.join(KINDS)}, as in 'zip=text, when=date'"
         demand(kind in (*KINDS, *ORDERS, *DECIMALS, WITH_NA), f"{wanted}, got {column}={kind}")
@@ -274,7 +274,7 @@ def _read_parquet(content: bytes) -> Source:
         raise ValueError(f"is not a Parquet file, or damaged: {error}") from error
     table = table.reset_index(drop=table.index.names == [None], allow_duplicates=True)
     names = [str(column).strip() for column in table.columns]
-    return Source(name_columns(names, table), list(range(1, len(table) + 1)), ",", ())
+    return Source(name_columns(names, table, are_certain=True), list(range(1, len(table) + 1)), ",", ())
 
 
 def _read_sheet(file_name: str, content: bytes, sheet: str) -> Source:

@@ -253,7 +253,7 @@ def recognise(
     for column in columns:
         name = column.name
         known = np.array(column.texts, dtype=object) if column.known is None else column.known
-        written = column.texts or known
+        written = column.texts or list(cells[name].dropna().unique())
         if column.kind == "number" and (infinite := np.flatnonzero(np.isinf(known))).size:
             row = int(np.argmax(column.places == infinite[0])) + 1
             refused[name] = f"column {name!r} must be finite, got {written[infinite[0]]} in row {row}"

@@ -118,7 +118,7 @@ def decode(content: bytes) -> tuple[str, tuple[str, ...]]:
     except UnicodeDecodeError as error:
         text = content.decode("utf-8", errors="replace")
         is_utf8 = sum(char > "\x7f" for char in text) > 3 * text.count("\ufffd")
-        if encoding != "utf-8-sig" or is_utf8:
+        if encoding != "utf-8-sig" or is_utf8 or content.startswith(codecs.BOM_UTF8):
             raise ValueError(f"is damaged or cut off at byte {error.start}: {error.reason}") from error
     legacy = _guess(content)
     if legacy is None:

@@ -75,7 +75,7 @@ def choice(*values: Any) -> Rule:
 
 def _is_a(name: str) -> Callable[[Any], bool]:
     """A test for instances of a class, for which its library need not be imported."""
-    return lambda value: any(kind.__name__ == name for kind in type(value).__mro__)
+    return lambda value: any(str(kind).endswith(f"{name}'>") for kind in type(value).__mro__)
 
 
 def _is_step(value: Any) -> bool:
@@ -109,7 +109,7 @@ _BY_RULE: list[tuple[Rule, str]] = [
     (count(2), "n_labeled n_seeds n_repeats n_splits n_folds cv"),
     (count(0), "n_unlabeled max_rounds"),
     (count(0, 2**31), "seed"),  # seeds count up from here, and NumPy's legacy generators end at 2**32
-    (count(0, 2**32 - 1).or_else("a numpy RandomState", _is_a("RandomState")).or_none(), "random_state"),
+    (count(0, 2**32 - 1).or_else("a RandomState", _is_a("mtrand.RandomState")).or_none(), "random_state"),
     (JOBS, "--jobs"),
     (JOBS.or_none(), "n_jobs"),
     (ABOVE_ZERO, "learning_rate boundary margin weight"),
@@ -137,7 +137,7 @@ _BY_RULE: list[tuple[Rule, str]] = [
     (choice("unit", "raw"), "embedding"),
     (choice("ranked_list", "literal"), "weighting"),
     (choice(None, "spread", "metric"), "normalizer"),
-    (Rule("a torch.nn.Module", _is_a("Module")).or_none(), "encoder head"),
+    (Rule("a torch.nn.Module", _is_a("torch.nn.modules.module.Module")).or_none(), "encoder head"),
     (CALLABLE, "callback metric_loss"),
     (Rule("callable", callable), "mixed_loss"),
     (TEXT, "dataset target drop_columns column_types missing_values groups"),

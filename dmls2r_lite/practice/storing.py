@@ -336,7 +336,7 @@ def load_model(path: str | Path) -> StoredModel:
     content, others = path.read_bytes(), []
     try:
         then = read_versions(content)
-        others = [f"{name} {then[name]}" for name, here in versions().items() if then[name] != here]
+        others = [f"{name} {then[name]}" for name, here in versions().items() if then.get(name, here) != here]
         return _restore(content, share=0.5)
     except Exception as error:  # where somebody has meddled with a file, anything may go wrong
         advice = f"; it was made with {shown(', '.join(others))}, which may be why" if others else ""

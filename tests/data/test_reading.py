@@ -245,6 +245,13 @@ class TestFiles:
         assert table_name(f"{path}::lab 2") == "t_lab 2"
         assert read_source(f"{path}::site").cells["zip"].tolist() == ["02090"] * 3
 
+    def test_names_in_parquet_are_names(self, tmp_path):
+        frame = pd.DataFrame({"a": ["a", "b", "c"], "2019": [1, 2**53 - 1, 3], "b": ["b", "a", "c"]})
+        frame.to_parquet(tmp_path / "t.parquet")
+        reading = read(tmp_path / "t.parquet")
+        assert list(reading.table) == ["a", "2019", "b"]
+        assert reading.columns["written"]["2019"] == f"1 | {2**53 - 1} | 3"
+
     def test_parquet_has_all_kinds(self, tmp_path):
         frame = pd.DataFrame({"f": np.array([1, 2, 3], dtype=np.float32), "b": [True, False, True]})
         frame["i"], frame["n"] = pd.array([1, None, 3], dtype="Int64"), pd.Categorical([10, 20, 10])
@@ -283,6 +290,12 @@ class TestFiles:
             ("t.csv", "a|b,c\nx|y,z\nu|v,w\np|q,r\n", "may be separated by (commas or by b|bars or by c)"),
             ("t.csv", 'a,n\n1,x\n2,"y\n3,z\n4,"w\n5,v\n', "expected after '\"', in the row from line 3"),
             ("t.csv", "größe,n\n1,ä\n2,ö\n3,".encode() + b"\xe4\n", "is damaged or cut off at byte"),
+            (
+                "t.csv",
+                b"\xef\xbb\xbfname,y\nabc\xff,1.5\nx,2\ny,3\nx,4\n",
+                "is damaged or cut off at byte 10",
+            ),
+            ("t.csv", "Unnamed: 1,,y\n1,2,3\n4,5,6\n", "has more than one column named Unnamed: 1"),
             ("t.csv", b"a,b\n\0\0\0\1,2", "not what its name says: it is not text"),
             ("t.csv", zipped(a="b"), "not what its name says: it is not text"),
             ("t.csv", gzip.compress(b"a,b\n", mtime=0), "not what its name says: it is not text"),

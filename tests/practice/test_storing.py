@@ -419,6 +419,11 @@ def test_contents_that_are_others(changes, message, ridge_file):
     assert message in refused(ridge_file, packing.pack(versions() | {"scikit-learn": "0.1"}, contents))
 
 
+def test_a_file_that_does_not_tell_all_versions(ridge_file):
+    ridge_file.write_bytes(packing.pack({"numpy": "1.0"}, packing.unpack(ridge_file.read_bytes())))
+    assert load_model(ridge_file).card == CARD
+
+
 class Call:
     """A pickle of it calls a function."""
 
