@@ -338,8 +338,8 @@ def _to_numbers(column: Column, marks: Marks, is_settled: bool) -> None:
     if marks.decimal == "," and any("," in shaped for shaped in column.shapes):
         told.append("decimal comma")
     if any(map(marks.group, column.shapes)):
-        are_alike = len(column.shapes) == 1 and marks.decimal not in next(iter(column.shapes))  # 732 829 320
-        is_sure = not are_alike and any(marks.prove(s) or not marks.group(s) for s in column.shapes)
+        alike = marks.thousands == " " and len(column.shapes) == 1 and marks.decimal not in column.texts[0]
+        is_sure = not alike and any(marks.prove(s) or not marks.group(s) for s in column.shapes)
         told.append(f"{marks.thousands!r} between thousands{'' if is_sure else ' (assumed: no codes)'}")
     if forms.may_have_groups(column.shapes) and not marks.thousands and not is_settled:
         told.append(f"{marks.decimal!r} before decimals (assumed: as in other columns)")

@@ -110,6 +110,8 @@ class TestNumbers:
         assert read_column("5", "5.0", "5.00", "6")[2:] == ("numbers", False)
         rule = "numbers, ' ' between thousands (assumed: no codes)"
         assert read_column("732 829 320", "552 100 554", "775 670 417")[2:] == (rule, True)
+        rule = "numbers, ',' between thousands"
+        assert read_column("5,234,974", "1,100,554", "3,670,417")[2:] == (rule, False)
 
     def test_infinite_ones_are_refused(self, read_column, tmp_path):
         with pytest.raises(ValueError, match=r"column 'a' must be finite, got 1e400 in row 2"):
