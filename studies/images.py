@@ -7,6 +7,7 @@ and a linear layer, with the optimizer, the number of gradient steps and the ima
 
 import sys
 from pathlib import Path
+from typing import TextIO
 
 import click
 import numpy as np
@@ -80,8 +81,8 @@ def run_seed(seed: int) -> list[dict[str, object]]:
 
 
 @click.command()
-@click.argument("output", type=click.Path(path_type=Path))
-def main(output: Path) -> None:
+@click.argument("output", type=click.File("w", lazy=False, atomic=True))
+def main(output: TextIO) -> None:
     """Write the trials, a row per seed, method and target."""
     torch.set_num_threads(1)
     trials = pd.DataFrame([row for seed in SEEDS for row in run_seed(seed)])

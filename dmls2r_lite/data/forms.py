@@ -34,11 +34,12 @@ _ZONE = re.compile(r":\d{2}\S*(?:Z|[+-]\d{2}:?\d{2})$")
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _BY_NAME = ("%d-%b-%Y", "%d/%b/%Y", "%d.%b.%Y", "%d %b %Y", "%b %d, %Y", "%b %d %Y")
 _DATES = {
+    "year first": ["ISO8601", "%Y-%m-%d", "%Y/%m/%d"],  # ISO 8601 has no AM and PM
     "month by name": [date.replace("b", name) for date in _BY_NAME for name in "bB"],
     "day first": [f"%d{mark}%m{mark}%Y" for mark in "./-"],
     "month first": [f"%m{mark}%d{mark}%Y" for mark in "./-"],
 }
-FORMATS = {"year first": ["ISO8601"]} | {
+FORMATS = {
     order: [f"{date}{clock}" for date in dates for clock in _CLOCKS] for order, dates in _DATES.items()
 }
 
@@ -275,6 +276,7 @@ def read_dates(texts: pd.Series, said: str = "") -> dict[str, pd.Series]:
     """
     other = {"day first": "month first", "month first": "day first"}.get(said)
     texts = texts.str.replace(COMPACT, lambda match: "T".join(filter(None, match.groups())), regex=True)
+    texts = texts.str.replace("(?<=[0-9])(?=[ap]m$)", " ", regex=True, case=False)
     found = {order: parse_dates(texts, FORMATS[order]) for order in FORMATS if order != other}
     if known := {order: dates for order, dates in found.items() if dates is not None}:
         return known

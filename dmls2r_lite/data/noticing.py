@@ -67,9 +67,9 @@ def find_notices(features: pd.DataFrame, target: pd.Series, described: pd.DataFr
     - *Bounds.* A column of signs (<, >, =, ~, perhaps in quotes), one of < and > among them.
     - *Codes* for a missing value: see `find_codes`.
     - *Total.* The last row, or the first, if a word such as total or mean is in it and in no other; or if
-      its cells are the sums of their columns: two cells or more and the most of those that could be; one is
-      enough if nothing else is in the row. And the first row, if it has no number, but texts that no other
-      has.
+      its cells are the sums or means of their columns: two cells or more and the most of those that could
+      be; one is enough if nothing else is in the row. And the first row, if it has no number, but texts that
+      no other has.
     - *Classes.* Two different targets of four or more; or three to five that are whole numbers in a row, each
       in four labeled rows or more on average.
     - *Repeats.* Labeled rows that are equal in all columns, with or without the target, where a column tells
@@ -224,7 +224,8 @@ def _totals(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
         beside = table.iloc[place].drop(row.index[can_be_one]).dropna()
         words = [word for word in map(str, beside) if _SUMMARY.fullmatch(word)]
         words = [word for word in words if table.isin([word]).to_numpy().sum() == 1]
-        n_true = int((np.isclose(row, others.sum(), rtol=1e-6, atol=0) & can_be_one).sum())
+        near = [np.isclose(row, whole, rtol=1e-3, atol=0) for whole in (others.sum(), others.mean())]
+        n_true = max(int((is_near & can_be_one).sum()) for is_near in near)
         if words or (n_true > can_be_one.sum() / 2 and (n_true > 1 or beside.empty)):
             counts_as = "labeled" if pd.notna(target.iloc[place]) else "further"
             yield (

@@ -294,16 +294,13 @@ def _as_texts(series: pd.Series) -> pd.Series:
 def _keep_type(series: pd.Series, said: str) -> tuple[pd.Series, str]:
     """The column of a file with types and its kind; "" for that if it is to be read from texts."""
     # a float would merge long identifiers
-    is_long = types.is_integer_dtype(series) and series.abs().max() > 2**53
+    is_long = types.is_integer_dtype(series) and (series.abs() > 2**53).any()
     if types.is_bool_dtype(series) and said in ("", "category"):
         return (series.astype(bool), "truth") if series.notna().all() else (series, "")
     if types.is_numeric_dtype(series) and (said == "number" or not (said or is_long)):
         return series.astype(float), "number"
-    if types.is_datetime64_any_dtype(series) and said in ("", "date"):
-        return forms.without_zone(series), "date"
-    if types.is_timedelta64_dtype(series) and said in ("", "time"):
-        return series, "time"
-    return series, ""
+    kind = {"M": "date", "m": "time"}.get(series.dtype.kind, "")
+    return (forms.without_zone(series), kind) if kind and said in ("", kind) else (series, "")
 
 
 def _decide_orders(columns: Sequence[Column]) -> None:

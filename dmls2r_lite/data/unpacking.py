@@ -143,9 +143,7 @@ def _guess(content: bytes) -> str | None:
             if sum(map(_looks_like_words, words)) >= 0.9 * len(words):
                 # Cyrillic encodings take each other's small letters for capitals.
                 fitting[encoding] = sum(char.islower() for word in words for char in word if char > "\x7f")
-    if "cp1252" in fitting:
-        return "cp1252"
-    likeliest = max(fitting, key=fitting.__getitem__, default=None)
+    likeliest = max(fitting, key=lambda encoding: (encoding == "cp1252", fitting[encoding]), default=None)
     n_foreign = len(content) - len(content.decode("ascii", errors="ignore"))
     if likeliest and (likeliest not in _EAST_ASIAN or n_foreign < 8):
         return likeliest

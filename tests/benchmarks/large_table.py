@@ -7,11 +7,11 @@ and predicts all rows. Prints seconds and peak memory.
 
 import multiprocessing
 import resource
-import sys
 import tempfile
 import time
 from pathlib import Path
 
+import click
 import numpy as np
 import pandas as pd
 import torch
@@ -53,9 +53,16 @@ def run_large(path: Path) -> None:
     print(f"test MAE {error:.3f}, of the median {median_error:.3f}")
 
 
-if __name__ == "__main__":
+@click.command()
+@click.argument("n_rows", type=click.IntRange(4000), default=10**6)
+def main(n_rows: int) -> None:
+    """Measure each stage on a table of N_ROWS rows."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "large.parquet"
-        write_table(path, int(sys.argv[1]) if sys.argv[1:] else 10**6)
+        write_table(path, n_rows)
         with multiprocessing.get_context("spawn").Pool(1) as process:  # whose memory is that of these stages
             process.apply(run_large, (path,))
+
+
+if __name__ == "__main__":
+    main()

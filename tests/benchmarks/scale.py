@@ -11,7 +11,6 @@ Writes scale.csv and scale.png to the folder OUTPUT and prints the table and gro
 
 import multiprocessing
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import click
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -188,6 +188,8 @@ def draw(table: pd.DataFrame, path: Path) -> None:
     fig.savefig(path, dpi=100)
 
 
+@click.command()
+@click.argument("output", type=click.Path(path_type=Path, file_okay=False))
 def main(output: Path) -> None:
     """Measure, and write scale.csv and scale.png to OUTPUT."""
     output.mkdir(parents=True, exist_ok=True)
@@ -213,4 +215,4 @@ def main(output: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

@@ -4,9 +4,10 @@ Fits of boston (13 features, 200 unlabeled samples) on one thread, one after the
 turns, so that a slow moment of the machine hits both.
 """
 
-import sys
 import time
+from typing import TextIO
 
+import click
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
@@ -25,20 +26,28 @@ def seconds(method: DMLS2RRegressor, sets: list, at_once: int) -> float:
     return (time.perf_counter() - start) / len(sets)
 
 
-rows = []
-with threadpool_limits(1):
-    for n in (10, 20, 50):
-        splits = [split_dataset(load_dataset("boston"), n, 200, seed) for seed in range(N_NETWORKS)]
-        sets = [(split.X_train, split.y_train) for split in splits]
-        seconds(METHODS["both steps"], sets[:2], 2)  # the first fit of a process also loads things
-        for name, method in METHODS.items():
-            ways = {"alone": (sets[:N_ALONE], 1), "side by side": (sets, N_NETWORKS)}
-            times = pd.DataFrame(
-                {way: seconds(method, *given) for way, given in ways.items()} for _ in range(N_REPEATS)
-            )
-            ratio = (times["alone"] / times["side by side"]).median()
-            rows.append({"method": name, "labels": n, **times.median(), "ratio": ratio})
-table = pd.DataFrame(rows).round(4)
-print(f"Seconds a network, {N_NETWORKS} of them, one thread:\n{table.to_string(index=False)}")
-if sys.argv[1:]:
-    table.to_csv(sys.argv[1], index=False)
+@click.command()
+@click.argument("output", type=click.File("w", lazy=False, atomic=True), required=False)
+def main(output: TextIO | None) -> None:
+    """Print the table of seconds, and write it to OUTPUT."""
+    rows = []
+    with threadpool_limits(1):
+        for n in (10, 20, 50):
+            splits = [split_dataset(load_dataset("boston"), n, 200, seed) for seed in range(N_NETWORKS)]
+            sets = [(split.X_train, split.y_train) for split in splits]
+            seconds(METHODS["both steps"], sets[:2], 2)  # the first fit of a process also loads things
+            for name, method in METHODS.items():
+                ways = {"alone": (sets[:N_ALONE], 1), "side by side": (sets, N_NETWORKS)}
+                times = pd.DataFrame(
+                    {way: seconds(method, *given) for way, given in ways.items()} for _ in range(N_REPEATS)
+                )
+                ratio = (times["alone"] / times["side by side"]).median()
+                rows.append({"method": name, "labels": n, **times.median(), "ratio": ratio})
+    table = pd.DataFrame(rows).round(4)
+    print(f"Seconds a network, {N_NETWORKS} of them, one thread:\n{table.to_string(index=False)}")
+    if output:
+        table.to_csv(output, index=False)
+
+
+if __name__ == "__main__":
+    main()

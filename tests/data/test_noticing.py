@@ -185,6 +185,7 @@ class TestCodes:
     [
         ("site,a,y N,1,10 S,2,21 N,3,30 S,4, N,5, Total,15,61", "last row (Total) looks like a total"),
         ("a,b,y 1,5,10 2,6,21 3,7,30 6,18,61", "last row looks like a total"),  # without a word
+        ("a,b,y 1,5,10 2,6,21 3,7,30 2,6,20.33", "last row looks like a total or mean"),  # rounded
         ("site,a,y Summe,15,61 N,1,10 S,2,21 N,3,30 S,4, N,5,", "first row (Summe) looks like a total"),
         ("site,y N,10 S,21 N,30 ,61", "last row looks like a total"),  # nothing else in the row
         (

@@ -255,6 +255,7 @@ class TestFiles:
     def test_parquet_has_all_kinds(self, tmp_path):
         frame = pd.DataFrame({"f": np.array([1, 2, 3], dtype=np.float32), "b": [True, False, True]})
         frame["i"], frame["n"] = pd.array([1, None, 3], dtype="Int64"), pd.Categorical([10, 20, 10])
+        frame["empty"] = pd.array([None] * 3, dtype="Int64")
         frame["maybe"] = pd.array([True, None, False], dtype="boolean")
         frame["c"], frame["s"] = pd.Categorical(["x", "y", "x"]), ["p", None, "q"]
         frame["d"] = pd.to_datetime(["2020-01-01", None, "2020-01-03"])
