@@ -50,7 +50,7 @@ def test_mining_by_loops(mode, anchor, temperature):
         losses.append(sum(w * c for w, c in zip(weights, costs, strict=True)) / sum(weights))
     loss = {"boundary": boundary, "margin": margin, "temperature": temperature}
     _, text = MINING.picture(anchor=anchor, mode=mode, k=k, **loss)
-    off = f"4 positives are off by {gaps[0]:.3g} on average, its 4 negatives by {gaps[1]:.3g} (m)"
+    off = f"positives are off by {gaps[0]:.3g} on average, its negatives by {gaps[1]:.3g} (m; 4 each)"
     assert off in text
     assert f"Loss of the positives {losses[0]:.3f}, of the negatives {losses[1]:.3f}." in text
 
