@@ -100,8 +100,8 @@ def _open_record(folder: Path, jobs: Sequence[Job]) -> dict[str, Any]:
         is_valid = job.fingerprint == entry["fingerprint"] and entry["status"] == "ok" and not old["complete"]
         if is_valid and is_ours(folder / entry["path"]) and (folder / entry["html"]).exists():
             notebooks[job.name] = entry
-    about = {"dataset": first.dataset, "target": first.target, "note": first.note, "versions": versions()}
-    return about | {"source": first.source, "complete": False, "notebooks": notebooks, "written_by": UNMARKED}
+    about = {name: getattr(first, name) for name in ("dataset", "source", "target", "note", "doubts")}
+    return about | {"versions": versions(), "complete": False, "notebooks": notebooks, "written_by": UNMARKED}
 
 
 def _write_record(folder: Path, record: dict[str, Any]) -> None:
@@ -178,6 +178,7 @@ def _write_notebook(job: Job, client: NotebookClient, seconds: float, error: str
     about = [f"This run is on {job.dataset}."] if "dataset" in job.parameters else []
     about += [f"Target: {job.target}."] if job.target else []
     about += [f"Given: {pages.format_results(job.given)}."] if job.given else []
+    about += [f"Before you trust this, look at: {'; '.join(job.doubts)}."] if job.doubts else []
     course = [path.stem for path in sorted(job.notebook.parent.glob(NUMBERED))]
     put(html, pages.to_html(nb, path.stem, course, " ".join(about), job.note))
     nb.metadata["dmls2r_lite"] = UNMARKED

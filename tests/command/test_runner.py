@@ -348,6 +348,9 @@ def test_a_table_of_ones_own(notebooks, flats, executed, monkeypatch):
     assert entry["given"] == {"target": "price"}
     assert entry["parameters"]["output_dir"] == str(folder)
     index = BeautifulSoup((folder.parent / "index.html").read_text(), "html.parser")
+    assert "-999 is far from all other values of level" in index.find("div", class_="findings").text
+    page = BeautifulSoup((folder / entry["html"]).read_text(), "html.parser")
+    assert "look at: sold: dates, day first" in page.find("div", class_="findings").text
     assert index.find(id="flats").text == "flats"
 
 
