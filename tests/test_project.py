@@ -255,7 +255,7 @@ def test_rows_by_hand():
 @pytest.mark.slow
 def test_code_in_texts_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names: dict = {}
+    names: dict = {"__name__": "__main__"}
     both = "".join((ROOT / "docs" / name).read_text() for name in ("own_code.md", "scale.md"))
     blocks = re.findall(r"```python\n(.+?)```", both, flags=re.S)
     assert len(blocks) == 8
