@@ -260,7 +260,7 @@ def save_model(
         How the columns of a file are to be read by `dmls2r predict`: those of the `Dataset` that the model
         learned from. Default: by their kinds alone.
     overwrite : bool, default=False
-        Whether a file that is there may be replaced.
+        Whether a file that is there may be replaced; of a link that is the file that it leads to.
 
     Raises
     ------
@@ -302,7 +302,7 @@ def save_model(
     except Exception as error:  # pickling may fail in many ways
         hint = HINT if "not on the list" in str(error) else ""
         raise ParameterError(f"model cannot be stored: {error}{hint}") from error
-    with replacing(path) as unfinished:
+    with replacing(path.resolve()) as unfinished:  # a link stays one, and what it leads to is replaced
         unfinished.write_bytes(content)
 
 
