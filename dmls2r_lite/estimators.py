@@ -67,7 +67,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         labels left out of a training of its own, on each fifth in turn, or on each label in turn (as many
         trainings as labels). Then all labels are trained with for so many epochs.
     warm_start : bool, default=False
-        Whether another `fit` goes on with the network and the scaling of the last one.
+        Whether another `fit` goes on with the network and the scaling of the last one, on the same columns.
     callback : callable, optional
         ``callback(network, row)`` after each epoch with its row of the history.
     n_networks : int, default=1

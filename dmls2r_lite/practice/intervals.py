@@ -101,7 +101,8 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         Raises
         ------
         ParameterError
-            If a parameter is out of range, or there are too few labels or groups.
+            If a parameter is out of range, there are too few labels or groups, or the regressor has nothing
+            that the normalizer looks at.
         """
         check_rules(self.get_params(deep=False))
         rows, targets = check_training_set("estimator", self.estimator, X, y)

@@ -358,6 +358,7 @@ def _restore(content: bytes, share: float) -> StoredModel:
 
 def _probe(stored: StoredModel) -> list[np.ndarray]:
     """What a model says to some rows of features, and to one of a table in which nothing is known."""
+    demand(hasattr(stored.model, "n_features_in_"), "it has no n_features_in_, or begins with 'passthrough'")
     bare, n_features = replace(stored, preprocessor=None), min(stored.model.n_features_in_, 10**6)
     X = as_in_fit(stored.model, check_random_state(0).uniform(size=(N_PROBES, n_features)))
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):

@@ -16,9 +16,7 @@ from torch import Tensor
 
 from ..foundation.parameters import check_rules
 from ..model import SiameseNetwork
-from ..training import Orders, TrainingSet, draw_batches
-
-Batches = list[tuple[Tensor, ...]]
+from ..training import Batches, Orders, TrainingSet, draw_batches
 
 
 @dataclass(frozen=True)

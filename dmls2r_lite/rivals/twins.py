@@ -145,8 +145,7 @@ class MLPRegressor(BatchTrainedRegressor):
 
         return self.network_, batches()
 
-    def _loss(self, *seen: Tensor) -> Tensor:
-        estimated, targets = seen
+    def _loss(self, estimated: Tensor, targets: Tensor) -> Tensor:
         return (estimated - targets).square().mean()
 
     def _end(self, X: np.ndarray, y: np.ndarray, losses: Tensor) -> None:

@@ -77,6 +77,11 @@ def run_trials(
     pandas.DataFrame
         A row per trial: `dataset`, `method`, `n_labeled`, `seed`, `mae` and `rmse` on the test
         set in the target's unit, `fit_seconds`, `predict_seconds`, `n_unlabeled`, `n_test`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of the wrong type or out of range: before anything runs, where that can be known.
     """
     check_rules({"n_jobs": n_jobs})
     check_regressors("methods", methods)

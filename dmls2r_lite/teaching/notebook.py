@@ -66,7 +66,8 @@ def check_parameters(
         What `load_dataset` takes: `target`, if it is not the dataset's own, `drop_columns`, `column_types`,
         `missing_values`, `missing`. Then `groups`, a column that says which rows belong together: it is no
         feature of the dataset that is returned, which has it as `groups`. Then whatever `check_values` knows,
-        for example `n_labeled`; with `n_unlabeled` 0 the dataset's own number is checked.
+        for example `n_labeled`; with `n_unlabeled` 0 the dataset's own number is checked, and with `coverage`
+        whether there are labels and groups enough for the folds and intervals of notebook 05.
 
     Returns
     -------

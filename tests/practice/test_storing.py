@@ -284,6 +284,7 @@ class OwnEncoder(torch.nn.Linear):
         (KNeighborsRegressor(metric_params={"w": [1, 2]}), "neighbours have a metric of their own"),
         (KNeighborsRegressor(weights=lambda d: d + 1), r"<lambda>"),
         (make_pipeline(StandardScaler(), Ridge(), memory="cache"), "has a folder as its memory"),
+        (make_pipeline("passthrough", Ridge()), "no n_features_in_, or begins with 'passthrough'"),
     ],
 )
 @pytest.mark.filterwarnings("ignore")
