@@ -89,7 +89,7 @@ def run_trials(
         demand(isinstance(values, Sized) and len(values), f"{name} must hold integers, got {shown(values)}")
     sets = partial(as_split, unlabeled=unlabeled)
     for n in n_labeled:  # what would stop a later cell is found before the first one runs
-        sets(split_dataset(dataset, n, n_unlabeled, seeds[0]), seeds[0])
+        sets(split_dataset(dataset, n, n_unlabeled, min(seeds)), min(seeds))
     parts = Parallel(n_jobs=n_jobs, **ending_with_us())(
         delayed(run_seeds)(dataset, name, method, n, n_unlabeled, list(seeds), prepare=sets)
         for n in n_labeled

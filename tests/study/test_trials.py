@@ -62,7 +62,7 @@ class TestRunTrials:
         [
             ({"seeds": []}, "seeds must hold integers, got []"),
             ({"seeds": (seed for seed in (0, 1))}, "seeds must hold integers, got <generator"),
-            ({"seeds": [-1]}, "seed must be an integer from 0 to 2147483648, got -1"),
+            ({"seeds": [3, -1]}, "seed must be an integer from 0 to 2147483648, got -1"),
             ({"n_labeled": 10}, "n_labeled must hold integers, got 10"),
             ({"n_labeled": [5, 390]}, "n_labeled + n_unlabeled must be below 400, the number of rows of toy"),
             ({"methods": {}}, "methods must be a mapping of names to regressors, got {}"),
