@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from .fitting import fit_side_by_side
@@ -68,7 +67,7 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
         labels left out of a training of its own, on each fifth in turn, or on each label in turn (as many
         trainings as labels). Then all labels are trained with for so many epochs.
     warm_start : bool, default=False
-        Whether another `fit` goes on with the network and the scaling of the last one.
+        Whether another `fit` goes on with the network and the scaling of the last one, on the same columns.
     callback : callable, optional
         ``callback(network, row)`` after each epoch with its row of the history.
     n_networks : int, default=1
@@ -169,7 +168,6 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
 
     def predict_each(self, X: ArrayLike) -> np.ndarray:
         """Estimates of each network, an array (n_samples, n_networks); `predict` gives their mean."""
-        check_is_fitted(self)
         rows = self._validate_rows(X)
         return np.stack([self._predict(rows, [network]) for network in self.networks_], axis=1)
 
@@ -178,7 +176,6 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
 
         Rows (n_samples, n_features) become an array of shape (n_samples, n_codes).
         """
-        check_is_fitted(self)
         unit_norm = self.embedding == "unit"
         return self._by_blocks(
             self._validate_rows(X),
@@ -191,7 +188,6 @@ class DMLS2RRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsThr
 
         Of rows (n_a, n_features) and (n_b, n_features) the shape is (n_a, n_b) or (n_a, n_b, n_targets).
         """
-        check_is_fitted(self)
         x_b = self._tensor(self._scale_features(self._validate_rows(X_b, "X_b")))
 
         def differences(network: SiameseNetwork, x_a: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from .foundation.checks import blocks_alike, check_targets, is_labeled, make_scaler
 from .foundation.descent import Hook
 from .foundation.networks import as_columns, find_device, probe_encoder, probe_head, seeded_torch, usual_torch
-from .foundation.parameters import ParameterError, check_not_above, check_rules, demand
+from .foundation.parameters import ParameterError, check_not_above, demand, shown
 from .model import LinearPairHead, SiameseNetwork, make_encoder
 from .training import TrainingSet, train_side_by_side
 
@@ -54,6 +54,11 @@ def fit_side_by_side(
     """
     n, m = len(models), len(training_sets)
     demand(n == m > 0, f"models and training_sets must be as many, 1 or more, got {n} and {m}")
+    validation = validation or [None] * n
+    demand(len(validation) == n, f"validation must be as many as models, {n}, got {len(validation)}")
+    for pair in training_sets:
+        is_pair = isinstance(pair, tuple | list) and len(pair) == 2
+        demand(is_pair, f"training_sets must hold pairs (X, y), got {shown(pair)}")
     if len(set(map(id, models))) < n or len(set(map(type, models))) > 1:
         raise ParameterError(f"models must be different ones of one class, got {list(models)}")
     for model in models[1:]:
@@ -61,7 +66,6 @@ def fit_side_by_side(
             is_own = name in ("random_state", "encoder", "head")
             if not is_own and not _is_same(value, other := getattr(model, name)):
                 raise ParameterError(f"{name} must be the same in all models, got {value!r} and {other!r}")
-    validation = validation or [None] * len(models)
     if len(models) > 1 and models[0].early_stopping is not None:  # each trains for as long as it chooses
         everyone = zip(models, training_sets, validation, strict=True)
         return [fit_side_by_side([model], [one], [samples])[0] for model, one, samples in everyone]
@@ -118,17 +122,22 @@ def _train(
 def _check(model: Any, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Check data and parameters, before any work."""
     X_checked, y_checked = model._validate_training_set(X, y)
-    model._count_labels(y_checked)
-    check_rules(model.get_params(deep=False))
-    n_before = len(getattr(model, "networks_", []))
-    is_as_before = not model.warm_start or n_before in (0, model.n_networks)
-    demand(is_as_before, f"n_networks must stay {n_before} for a warm start, got {model.n_networks}")
+    if model.warm_start and (networks := getattr(model, "networks_", None)):
+        wanted = f"n_networks must stay {len(networks)} for a warm start"
+        demand(model.n_networks == len(networks), f"{wanted}, got {model.n_networks}")
+        _check_width("y", y_checked, model)
     model._device = find_device(model.device)
     if _mines(model) and model.metric_step is None:
         check_not_above("k", model.k, model.n_unlabeled_, "the number of unlabeled samples")
     if model.early_stopping is not None and model.n_labeled_ < 3:
         raise ParameterError(f"early_stopping needs 3 labels or more, got {model.n_labeled_}")
     return X_checked, y_checked
+
+
+def _check_width(name: str, y: np.ndarray, model: Any) -> None:
+    """Raise ParameterError unless each target has the shape of those that a model was given before."""
+    shape, wanted = tuple(model._y_labeled.shape[1:]), f"{name} must have targets of shape"
+    demand(y.shape[1:] == shape, f"{wanted} {shape} as in fit, got {y.shape[1:]}")
 
 
 def _mines(model: Any) -> bool:
@@ -146,8 +155,7 @@ def _begin(model: Any, X: np.ndarray, y: np.ndarray, opened: ExitStack) -> list[
     if start_from is None:
         model.feature_scaler_ = make_scaler(model.feature_scaling).fit(as_columns(X))
         model.target_scaler_ = make_scaler(model.target_scaling).fit(y_columns)
-    is_given = model.early_stopping is None
-    model.n_epochs_ = len(model._steps()) if is_given else _choose_n_epochs(model, X, y)
+    model.n_epochs_ = _choose_n_epochs(model, X, y) if model.early_stopping else len(model._steps())
     X_scaled = model._scale_features(X)
     y_scaled = model.target_scaler_.transform(y_columns).reshape(y[labeled].shape)
     model._x_labeled, model._y_labeled = model._tensor(X_scaled[labeled]), model._tensor(y_scaled)
@@ -217,8 +225,7 @@ def _watch(model: Any, X: ArrayLike, y: ArrayLike) -> Hook:
     """A hook that measures the error of a model's networks on samples left out of the training."""
     rows, are_vectors = model._validate_rows(X, "X_validation"), model._y_labeled.ndim > 1
     known = check_targets(y, len(rows), "y_validation", at_least=len(rows), may_be_vectors=are_vectors)
-    wanted = f"y_validation must have the targets of y, {tuple(model._y_labeled.shape[1:])}"
-    demand(known.shape[1:] == model._y_labeled.shape[1:], f"{wanted}, got {known.shape[1:]}")
+    _check_width("y_validation", known, model)
 
     def hook(network: SiameseNetwork, row: dict[str, Any]) -> None:
         if any(network is own for own in model.networks_):

@@ -139,7 +139,9 @@ class SiameseNetwork(nn.Module):
     def compare_codes(self, z_a: Tensor, z_b: Tensor) -> Tensor:
         """`difference_matrix` of samples that are encoded already."""
         if self.is_separable:
-            return self.head.scores(z_a)[0][:, None] + self.head.scores(z_b)[1][None, :]
+            g, h = self.head.scores(z_a)
+            h = h if z_b is z_a else self.head.scores(z_b)[1]
+            return g.unsqueeze(z_a.ndim - 1) + h.unsqueeze(z_a.ndim - 2)  # also of networks side by side
         # Pairs are numbered row by row, so that a block may be smaller than one row.
         blocks = torch.arange(len(z_a) * len(z_b), device=z_a.device).split(self.max_pairs)
         flat = [self.head(z_a[block // len(z_b)], z_b[block % len(z_b)]) for block in blocks]

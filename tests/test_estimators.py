@@ -248,17 +248,21 @@ class TestSideBySide:
             fit_side_by_side(models, [(split.X_train, split.y_train)] * 2)
 
     @pytest.mark.parametrize(
-        ("models", "n_sets", "message"),
+        ("models", "sets", "message"),
         [
-            ([], 0, "models and training_sets must be as many, 1 or more, got 0 and 0"),
-            ([small()], 2, "models and training_sets must be as many, 1 or more, got 1 and 2"),
-            ([small()] * 2, 2, "models must be different ones of one class"),
+            ([], [], "models and training_sets must be as many, 1 or more, got 0 and 0"),
+            ([small()], ["Xy"] * 2, "models and training_sets must be as many, 1 or more, got 1 and 2"),
+            ([small()] * 2, ["Xy"] * 2, "models must be different ones of one class"),
+            ([small(), small()], ["Xy", "X"], r"training_sets must hold pairs \(X, y\), got CRIM"),
+            ([small(), small()], ["Xy", "Xy", None], "validation must be as many as models, 2, got 1"),
         ],
-        ids=["none", "too few", "twice"],
+        ids=["none", "too few", "twice", "no pair", "validation"],
     )
-    def test_a_set_for_each_of_different_models(self, models, n_sets, message, split):
+    def test_a_set_for_each_of_different_models(self, models, sets, message, split):
+        given = {"Xy": (split.X_train, split.y_train), "X": split.X_train}
+        validation = [None] * sets.count(None)
         with pytest.raises(ParameterError, match=message):
-            fit_side_by_side(models, [(split.X_train, split.y_train)] * n_sets)
+            fit_side_by_side(models, [given[one] for one in sets if one], validation)
 
     @pytest.mark.parametrize(
         "parameters",
@@ -450,7 +454,7 @@ def test_other_mistakes_in_parameters(split):
         (lambda s: (s.X_train, s.y_train, s.X_test, s.y_test[1:]), "inconsistent numbers of samples"),
         (
             lambda s: (s.X_train, np.column_stack([s.y_train] * 2), s.X_test, s.y_test),
-            r"y_validation must have the targets of y, \(2,\), got \(\)",
+            r"y_validation must have targets of shape \(2,\) as in fit, got \(\)",
         ),
     ],
 )
@@ -590,5 +594,13 @@ def test_warm_start_goes_on_with_the_networks(n_networks, split):
     assert model.feature_scaler_ is scaler
     other = small(random_state=5, **options).fit(split.X_train, split.y_train)
     assert not np.allclose(other.predict(split.X_test), before, rtol=1e-3)
+    X, y = split.X_train, split.y_train
+    for other, targets, message in [
+        (X, np.column_stack([y, y]), r"y must have targets of shape \(\) as in fit, got \(2,\)"),
+        (X.iloc[:, 1:], y, "feature names should match"),
+        (X[X.columns[::-1]], y, "Feature names must be in the same order"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            model.fit(other, targets)
     with pytest.raises(ValueError, match=f"n_networks must stay {n_networks} for a warm start, got 3"):
-        model.set_params(n_networks=3).fit(split.X_train, split.y_train)
+        model.set_params(n_networks=3).fit(X, y)

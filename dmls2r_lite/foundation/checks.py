@@ -82,10 +82,7 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
         TypeError, ValueError
             If an argument or parameter is of the wrong type or out of range.
         """
-        X, y = self._validate_training_set(X, y)
-        check_rules(self.get_params(deep=False), at_least=self._at_least)
-        self._count_labels(y)
-        self._fit(X, y)
+        self._fit(*self._validate_training_set(X, y))
         return self
 
     def predict(self, X: ArrayLike) -> np.ndarray:
@@ -106,8 +103,12 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
         ValueError
             If rows do not fit, or hold values so large that an estimate is not finite.
         """
-        check_is_fitted(self)
-        return check_finite(self._predict(self._validate_rows(X)))
+        estimates = self._predict(self._validate_rows(X))
+        is_finite = np.isfinite(estimates).reshape(len(estimates), -1).all(axis=1)
+        for row in np.flatnonzero(~is_finite):
+            wanted = "X must hold values of the size of those in fit"
+            raise ValueError(f"{wanted}, but in row {row} they give {estimates[row]}")
+        return estimates
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         """Train on what was checked."""
@@ -116,11 +117,15 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
         raise NotImplementedError
 
     def _validate_training_set(self, X: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """Check X and y; unlike scikit-learn's own check, y may hold NaN (but some numbers)."""
-        rows = self._validate_rows(X, reset=True, at_least=2)
+        """Check X, y and parameters; unlike scikit-learn's own check, y may hold NaN (but some numbers)."""
+        check_rules(self.get_params(deep=False), at_least=self._at_least)
+        goes_on = getattr(self, "warm_start", False) and hasattr(self, "networks_")
+        rows = self._validate_rows(X, reset=not goes_on, at_least=2)
         is_given = rows.ndim == 2 or getattr(self, "encoder", None) is not None
         demand(is_given, f"encoder must be given for samples of shape {rows.shape[1:]}, got None")
-        return rows, check_targets(y, len(rows), at_least=self._min_labels, may_be_vectors=self._any_shape)
+        y = check_targets(y, len(rows), at_least=self._min_labels, may_be_vectors=self._any_shape)
+        self._count_labels(y)
+        return rows, y
 
     def _count_labels(self, y: np.ndarray) -> None:
         self.n_labeled_ = int(is_labeled(y).sum())
@@ -129,7 +134,9 @@ class SemiSupervisedRegressor(RegressorMixin, BaseEstimator):
     def _validate_rows(
         self, X: ArrayLike, name: str = "X", *, reset: bool = False, at_least: int = 1
     ) -> np.ndarray:
-        """Check rows to predict against those of `fit`, or with `reset` those of `fit`."""
+        """Check rows to predict against those of `fit`, which has to be before; or with `reset` its own."""
+        if not reset:
+            check_is_fitted(self)
         # Large arrays may be mapped from a file: where float32 may stay, no copy fills the memory.
         dtypes = [np.float64, np.float32] if self._any_shape else [np.float64]
         options = {"dtype": dtypes, "ensure_min_samples": at_least, "allow_nd": self._any_shape}
@@ -239,19 +246,11 @@ def check_targets(
     return targets
 
 
-def check_training_set(X: ArrayLike | pd.DataFrame, y: ArrayLike) -> tuple[pd.DataFrame, np.ndarray]:
-    """Rows as a frame, for any regressor, and targets as numbers, of which three are known at least."""
+def check_training_set(name: str, model: Any, X: Any, y: ArrayLike) -> tuple[pd.DataFrame, np.ndarray]:
+    """What any regressor is to be fitted on: rows as a frame, and targets as numbers, three known or more."""
+    check_regressor(name, model)
     rows = check_table("X", X, may_have_gaps=True, at_least=2)
     return rows, check_targets(y, len(rows), at_least=3)
-
-
-def check_finite(estimates: np.ndarray) -> np.ndarray:
-    """The estimates; ValueError if one is not finite, which only values far outside of `fit` make it."""
-    is_finite = np.isfinite(estimates).reshape(len(estimates), -1).all(axis=1)
-    for row in np.flatnonzero(~is_finite):
-        wanted = "X must hold values of the size of those in fit"
-        raise ValueError(f"{wanted}, but in row {row} they give {estimates[row]}")
-    return estimates
 
 
 def is_labeled(y: np.ndarray) -> np.ndarray:

@@ -56,9 +56,8 @@ def descend(losses: Iterable[Tensor], optimizer: torch.optim.Optimizer) -> Tenso
 def check_weights(network: nn.Module, learning_rate: float) -> None:
     """Raise ParameterError if the last gradient step, after which no loss is computed, went to infinity."""
     are_finite = all(weight.isfinite().all() for weight in network.parameters())
-    demand(
-        are_finite, f"training diverged: weights are not finite; try a learning_rate below {learning_rate}"
-    )
+    diverged = "training diverged: weights are not finite"
+    demand(are_finite, f"{diverged}; try a learning_rate below {learning_rate}")
 
 
 def run_epochs(

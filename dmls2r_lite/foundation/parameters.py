@@ -95,9 +95,7 @@ def _each(rule: Rule, sizes: Callable[[int], bool]) -> Callable[[Any], bool]:
 
 
 COUNT, ABOVE_ZERO = count(), number("a finite number above 0", lambda value: value > 0)
-SHARE = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
 TEXT = Rule("a string", lambda value: isinstance(value, str))
-CALLABLE = Rule("callable or None", lambda value: value is None or callable(value))
 JOBS = COUNT.or_else("-1", count(-1, -1).fits)
 SCHEDULE_NAMES = ("alternate", "pairwise_only", "joint", "sequential", "sequential_metric_first")
 
@@ -116,7 +114,7 @@ _BY_RULE: list[tuple[Rule, str]] = [
     (number("a finite number of 0 or more", lambda value: value >= 0), "sharpness"),
     (number("a number above 0 and below 1", lambda value: 0 < value < 1), "level coverage"),
     (number("a finite number", lambda value: True), "temperature"),
-    (SHARE, "similar_targets similar_features"),
+    (number("a number from 0 to 1", lambda value: 0 <= value <= 1), "similar_targets similar_features"),
     (Rule("2 exponents of 1 or more", _each(number("", lambda value: value >= 1), lambda n: n == 2)), "p"),
     (Rule("a sequence of one or more integers of 1 or more", _each(COUNT, lambda n: n > 0)), "hidden_sizes"),
     (choice(False, True), "warm_start weight_gradient chosen clip"),
@@ -138,7 +136,7 @@ _BY_RULE: list[tuple[Rule, str]] = [
     (choice("ranked_list", "literal"), "weighting"),
     (choice(None, "spread", "metric"), "normalizer"),
     (Rule("a torch.nn.Module", _is_a("torch.nn.modules.module.Module")).or_none(), "encoder head"),
-    (CALLABLE, "callback metric_loss"),
+    (Rule("callable or None", lambda value: value is None or callable(value)), "callback metric_loss"),
     (Rule("callable", callable), "mixed_loss"),
     (TEXT, "dataset target drop_columns column_types missing_values groups"),
     (Rule("a path, a string for example", lambda value: isinstance(value, str | PathLike)), "path"),

@@ -10,14 +10,12 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from ..estimators import DMLS2RRegressor
-from ..foundation.checks import SemiSupervisedRegressor, check_regressor
-from ..foundation.parameters import check_rules, demand, shown
+from ..foundation.checks import SemiSupervisedRegressor
 from ..rivals.plain import plain_models
 from ..rivals.twins import ExtraTrees, PairwiseDifferenceRegressor
-from .folds import Folds, deal_folds, fit_without, predict_fold
+from .folds import Folds, check_regressors, deal_folds, fit_without, predict_fold
 
 MAX_LABELS_IN_PAIRS = 100
 REACH = 5.0  # times the median distance of the models from their weighted median
@@ -116,7 +114,6 @@ class AveragedRegressor(SemiSupervisedRegressor):
                 for place in places:
                     copies[place].fit(X, y.mask(np.isin(np.arange(len(y)), folds[place])))
             else:
-                check_rules(self.get_params(deep=False))
                 for place in places:
                     rows, targets = copies[place]._validate_training_set(X, y)
                 averages = {number: copies[place] for number, place in enumerate(places)}
@@ -149,36 +146,28 @@ class AveragedRegressor(SemiSupervisedRegressor):
         numpy.ndarray of shape (n_samples, n_models)
             In the target's unit, models in the order of `weights_`.
         """
-        check_is_fitted(self)
         return self._each(self._validate_rows(X))
-
-    def _members(self, n_labeled: int) -> dict[str, RegressorMixin]:
-        """The models by name."""
-        models = default_models(n_labeled) if self.models is None else self.models
-        wanted = "models must be a mapping of names to regressors, or None"
-        demand(isinstance(models, Mapping) and models, f"{wanted}, got {shown(models)}")
-        for model in models.values():
-            check_regressor("each of models", model)
-        return dict(models)
 
 
 def _fit_sharing(
     averages: Mapping[int, AveragedRegressor], X: np.ndarray, y: np.ndarray, folds: Folds, seed: int
 ) -> None:
     """Fit averages, each without the fold of its number, and weight their models by errors on the others."""
+    given = next(iter(averages.values())).models
+    members = default_models(int(np.isfinite(y).sum())) if given is None else given
+    check_regressors("models", members)
     rows, targets = pd.DataFrame(X), pd.Series(y)
     with_labels = [number for number, fold in enumerate(folds) if len(fold)]
     # What to hide for each average (a, a), and for the errors that weight its models: one fold more.
     hidden = {(a, b): frozenset({a, b} & set(with_labels)) for a in averages for b in [a, *with_labels]}
     to_hide = sorted(set(hidden.values()), key=sorted)
-    places = [
-        np.array([row for number in sorted(one) for row in folds[number]], dtype=int) for one in to_hide
-    ]
+    places = [np.array([row for b in sorted(one) for row in folds[b]], dtype=int) for one in to_hide]
     fitted = {}
-    for name, member in next(iter(averages.values()))._members(int(np.isfinite(y).sum())).items():
+    for name, member in members.items():
         copies = fit_without(member, rows, targets, places, [seed] * len(places))
         fitted[name] = dict(zip(to_hide, copies, strict=True))
     for a, average in averages.items():
+        average._count_labels(targets.mask(rows.index.isin(folds[a])).to_numpy())
         others = [b for b in with_labels if b != a]
         known, errors = np.concatenate([y[folds[b]] for b in others]), {}
         for name, without in fitted.items():

@@ -134,8 +134,7 @@ def choose_rows(
         Z = np.vstack([Z, space.place(others)])
     C = space.covariance(Z, Z)
     C = posterior_covariance(C, np.flatnonzero(is_labeled[rows]))
-    is_free = np.zeros(len(C), dtype=bool)
-    is_free[: len(rows)] = can_be_chosen[rows]
+    is_free = np.append(can_be_chosen[rows], np.zeros(len(C) - len(rows), dtype=bool))
     chosen = []
     for _ in range(n):
         scores = np.where(is_free, variance_reduction(C, counted), -np.inf)

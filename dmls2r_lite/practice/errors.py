@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 
-from ..foundation.checks import check_regressor, check_training_set
+from ..foundation.checks import check_training_set
 from ..foundation.parameters import check_rules, demand
 from .choosing import Space
 from .folds import predict_held_out
@@ -102,8 +102,7 @@ def cross_val_error(
     """
     given = {"cv": cv, "chosen": chosen, "n_repeats": n_repeats, "random_state": random_state}
     check_rules(given, at_least={"n_repeats": 1})
-    check_regressor("model", model)
-    rows, values = check_training_set(X, y)
+    rows, values = check_training_set("model", model, X, y)
     frame, targets = rows.reset_index(drop=True), pd.Series(values)  # so that a row is a position
     labeled, others = frame[targets.notna()], frame[targets.isna()]
     demand(not (chosen and others.empty), "with chosen=True there must be unlabeled rows in X, got none")

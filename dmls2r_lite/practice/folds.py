@@ -16,9 +16,9 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from ..foundation.checks import blocks_alike, check_targets, is_labeled, takes_unlabeled
+from ..foundation.checks import blocks_alike, check_regressor, check_targets, is_labeled, takes_unlabeled
 from ..foundation.files import ending_with_us
-from ..foundation.parameters import ParameterError, check_not_above, check_rules, demand
+from ..foundation.parameters import ParameterError, check_not_above, check_rules, demand, shown
 
 Folds = Sequence[np.ndarray]  # positions of rows that are left out together
 
@@ -108,6 +108,14 @@ class LabeledKFold:
         return [np.array(fold) for fold in folds]
 
 
+def check_regressors(name: str, values: Any) -> None:
+    """Raise ParameterError unless values are one regressor or more, by name."""
+    is_mapping = isinstance(values, Mapping) and len(values) > 0
+    demand(is_mapping, f"{name} must be a mapping of names to regressors, got {shown(values)}")
+    for value in values.values():
+        check_regressor(f"each of {name}", value)
+
+
 def fit_with_seed(method: RegressorMixin, X: pd.DataFrame, y: pd.Series, seed: int) -> RegressorMixin:
     """Fit a copy of an estimator: on all rows if it learns from unlabeled ones, else on the labeled.
 
@@ -180,6 +188,12 @@ def deal_folds(
     return [fold for _, fold in folds.split(y, y, groups)]
 
 
+def hide_targets(y: pd.Series, n_labeled: int, seed: int) -> pd.Series:
+    """A copy of targets with only so many of them, drawn at random; NaN in the place of the others."""
+    order = np.random.default_rng(seed).permutation(np.flatnonzero(y.notna()))
+    return y.mask(np.isin(np.arange(len(y)), order[n_labeled:]))
+
+
 def predict_fold(name: str, model: RegressorMixin, X: pd.DataFrame, fold: np.ndarray) -> np.ndarray:
     """What a model that has not seen the labels of a fold estimates there; an error unless it is finite."""
     # Of a column, (n, 1), NumPy would make all differences between estimates and targets.
@@ -231,9 +245,11 @@ def predict_held_out(
     Raises
     ------
     ParameterError
-        If there are fewer than 3 labels, or a method estimates what is no finite number.
+        If there is no method, or one is no regressor, if there are fewer than 3 labels, or a method estimates
+        what is no finite number.
     """
     check_targets(y, len(X), at_least=3)
+    check_regressors("methods", methods)
     parts, folds, seeds = [], [], []
     for repeat in range(n_repeats):
         for number, fold in enumerate(deal_folds(y, n_folds, seed + repeat, groups)):

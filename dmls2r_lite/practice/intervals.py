@@ -14,8 +14,8 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..foundation.checks import SemiSupervisedRegressor, check_regressor, check_table, check_training_set
-from ..foundation.parameters import ParameterError, check_rules, demand
+from ..foundation.checks import SemiSupervisedRegressor, check_table, check_training_set, last_step
+from ..foundation.parameters import check_rules, demand
 from .folds import deal_folds, fit_without, predict_fold
 
 MAX_VALUES = 2**22  # of rows times labels that are looked at together
@@ -101,11 +101,12 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         Raises
         ------
         ParameterError
-            If a parameter is out of range, or there are too few labels or groups.
+            If a parameter is out of range, there are too few labels or groups, or the regressor has nothing
+            that the normalizer looks at.
         """
         check_rules(self.get_params(deep=False))
-        check_regressor("estimator", self.estimator)
-        rows, targets = check_training_set(X, y)
+        rows, targets = check_training_set("estimator", self.estimator, X, y)
+        _check_difficulty(self.normalizer, self.estimator)  # before anything is fitted
         labeled = np.flatnonzero(np.isfinite(targets))
         self._count_labels(targets)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -151,18 +152,14 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         ParameterError
             If there are too few labels for that coverage: N must be 1 / (1 - coverage) - 1 or more.
         """
-        check_is_fitted(self)
-        n = len(self.errors_)
+        rows, n = self._validate_rows(X), len(self.errors_)
         rank = rank_of_bound(n, coverage)
-        rows = self._validate_rows(X)
         bounds = np.empty((len(rows), 2))
-        at_once = max(1, MAX_VALUES // n)
+        numbers, at_once = range(len(self.fold_estimators_)), max(1, MAX_VALUES // n)
         for part in (slice(start, start + at_once) for start in range(0, len(rows), at_once)):
             block = rows.iloc[part]
             estimates = np.column_stack([model.predict(block) for model in self.fold_estimators_])
-            difficult = np.column_stack(
-                [self._difficulty(number, block) for number in range(estimates.shape[1])]
-            )
+            difficult = np.column_stack([self._difficulty(number, block) for number in numbers])
             centres, widths = estimates[:, self.fold_], difficult[:, self.fold_] * self.errors_
             bounds[part, 0] = np.partition(centres - widths, rank - 1, axis=1)[:, rank - 1]
             bounds[part, 1] = np.partition(centres + widths, n - rank, axis=1)[:, n - rank]
@@ -170,6 +167,7 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
 
     def _validate_rows(self, X: ArrayLike | pd.DataFrame, name: str = "X", **_: Any) -> Any:
         """Rows as the regressors know them: an array's columns get the names that they had in `fit`."""
+        check_is_fitted(self)
         rows = check_table(name, X, may_have_gaps=True)
         names = getattr(self, "feature_names_in_", rows.columns)
         is_bare = not isinstance(X, pd.DataFrame) and rows.shape[1] == len(names)
@@ -184,12 +182,12 @@ class ConformalRegressor(MetaEstimatorMixin, SemiSupervisedRegressor):
         return values + self._difficulty_added[number]
 
 
-def rank_of_bound(n: int, coverage: float) -> int:
+def rank_of_bound(n: int, coverage: float, of_what: str = "labels") -> int:
     """Which of N sorted bounds is the limit, counted from outside; an error if there is none."""
     check_rules({"coverage": coverage})
     rank, needed = math.floor((1 - coverage) * (n + 1) + 1e-9), math.ceil(1 / (1 - coverage) - 1 - 1e-9)
-    wanted = f"coverage must not exceed N / (N + 1), {n / (n + 1):.3g} with {n} labels"
-    demand(rank >= 1, f"{wanted}, got {coverage}: that takes {needed} labels")
+    wanted = f"coverage must not exceed N / (N + 1), {n / (n + 1):.3g} with {n} {of_what}"
+    demand(rank >= 1, f"{wanted}, got {coverage}: that takes {needed} {of_what}")
     return min(n, rank)
 
 
@@ -217,7 +215,7 @@ def held_out_coverage(errors: np.ndarray, fold: np.ndarray, coverage: float = 0.
     within = np.empty(len(errors), dtype=bool)
     for number in np.unique(fold):
         others = np.sort(errors[fold != number])
-        limit = others[len(others) - rank_of_bound(len(others), coverage)]
+        limit = others[len(others) - rank_of_bound(len(others), coverage, "labels besides a fold")]
         within[fold == number] = errors[fold == number] <= limit
     return float(within.mean())
 
@@ -245,20 +243,21 @@ def spread(model: RegressorMixin, X: pd.DataFrame) -> np.ndarray:
     ParameterError
         If the model has no parts.
     """
-    model, rows = _last_step(model, X)
+    while hasattr(model, "steps"):  # what estimates in a pipeline, and the rows as the steps before give them
+        X = model[:-1].transform(X) if len(model) > 1 else X
+        model = model[-1]
     if hasattr(model, "kernel_"):
-        return model.predict(rows, return_std=True)[1]
-    parts = getattr(model, "estimators_", None)
-    if hasattr(model, "predict_each") and (each := model.predict_each(rows)).shape[1] > 1:
-        weights = getattr(model, "weights_", None)
-        mean = np.average(each, axis=1, weights=weights)
-        return np.sqrt(np.average((each - mean[:, None]) ** 2, axis=1, weights=weights))
-    if isinstance(parts, list) and len(parts) > 1:  # an array holds the steps of boosting
-        values = np.asarray(rows, dtype=float)  # of which trees know no names
-        return np.std([part.predict(values) for part in parts], axis=0)
-    some = "a forest, pairs, several networks or an average"
-    name = type(model).__name__
-    raise ParameterError(f"normalizer='spread' must have a model of several parts ({some}), got {name}")
+        return model.predict(X, return_std=True)[1]
+    each, parts = np.empty((len(X), 0)), getattr(model, "estimators_", None)
+    if hasattr(model, "predict_each"):
+        each = model.predict_each(X)
+    elif isinstance(parts, list):  # an array holds the steps of boosting
+        values = np.asarray(X, dtype=float)  # of which trees know no names
+        each = np.column_stack([part.predict(values) for part in parts])
+    _check_difficulty("spread", model, each.shape[1])
+    weights = getattr(model, "weights_", None)
+    mean = np.average(each, axis=1, weights=weights)
+    return np.sqrt(np.average((each - mean[:, None]) ** 2, axis=1, weights=weights))
 
 
 def metric_distance(model: RegressorMixin, X: pd.DataFrame, X_labeled: pd.DataFrame) -> np.ndarray:
@@ -280,17 +279,17 @@ def metric_distance(model: RegressorMixin, X: pd.DataFrame, X_labeled: pd.DataFr
     ParameterError
         If the model has no metric space.
     """
-    last, rows = _last_step(model, X)
-    wanted = "normalizer='metric' must have a model with a metric space, such as DMLS2RRegressor"
-    demand(hasattr(last, "transform"), f"{wanted}, got {type(last).__name__}")
-    labeled = last.transform(_last_step(model, X_labeled)[1])
+    _check_difficulty("metric", model)
+    labeled = model.transform(X_labeled)
     nearest = NearestNeighbors(n_neighbors=min(3, len(labeled))).fit(labeled)
-    return nearest.kneighbors(last.transform(rows))[0].mean(axis=1)
+    return nearest.kneighbors(model.transform(X))[0].mean(axis=1)
 
 
-def _last_step(model: RegressorMixin, X: pd.DataFrame) -> tuple[RegressorMixin, pd.DataFrame | np.ndarray]:
-    """The model that estimates, and the rows as the steps before give them to it."""
-    while hasattr(model, "steps"):
-        X = model[:-1].transform(X) if len(model) > 1 else X
-        model = model[-1]
-    return model, X
+def _check_difficulty(normalizer: str | None, model: Any, n_parts: int | None = None) -> None:
+    """Raise ParameterError if a model, fitted or not yet, has nothing that a normalizer could look at."""
+    last, some = last_step(model), "a forest, pairs, several networks or an average"
+    n_parts, name = getattr(last, "n_networks", n_parts), type(last).__name__
+    wanted = f"normalizer='spread' must have a model of several parts ({some})"
+    demand(normalizer != "spread" or n_parts not in (0, 1), f"{wanted}, got {name}")
+    wanted = "normalizer='metric' must have a model with a metric space, such as DMLS2RRegressor"
+    demand(normalizer != "metric" or hasattr(model, "transform"), f"{wanted}, got {name}")

@@ -124,7 +124,7 @@ class _Pickling:
 def _plain(name: str, part: Any) -> Any:
     """An attribute of an object, as it is in a file."""
     if name == "history_":
-        return part.drop(columns="seconds")  # which differ each time
+        return part.drop(columns="seconds", errors="ignore")  # which differ each time
     if isinstance(part, Tree):
         state = part.__getstate__()
         fields = [state["nodes"][name] for name in NODE_DTYPE.names]  # integers below 2 ** 53, and floats

@@ -260,7 +260,7 @@ def save_model(
         How the columns of a file are to be read by `dmls2r predict`: those of the `Dataset` that the model
         learned from. Default: by their kinds alone.
     overwrite : bool, default=False
-        Whether a file that is there may be replaced.
+        Whether a file that is there may be replaced; of a link that is the file that it leads to.
 
     Raises
     ------
@@ -302,7 +302,7 @@ def save_model(
     except Exception as error:  # pickling may fail in many ways
         hint = HINT if "not on the list" in str(error) else ""
         raise ParameterError(f"model cannot be stored: {error}{hint}") from error
-    with replacing(path) as unfinished:
+    with replacing(path.resolve()) as unfinished:  # a link stays one, and what it leads to is replaced
         unfinished.write_bytes(content)
 
 
@@ -358,6 +358,7 @@ def _restore(content: bytes, share: float) -> StoredModel:
 
 def _probe(stored: StoredModel) -> list[np.ndarray]:
     """What a model says to some rows of features, and to one of a table in which nothing is known."""
+    demand(hasattr(stored.model, "n_features_in_"), "it has no n_features_in_, or begins with 'passthrough'")
     bare, n_features = replace(stored, preprocessor=None), min(stored.model.n_features_in_, 10**6)
     X = as_in_fit(stored.model, check_random_state(0).uniform(size=(N_PROBES, n_features)))
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):

@@ -84,8 +84,7 @@ class MSSRRegressor(BatchTrainedRegressor):
         self.encoder_ = make_encoder(X.shape[1], self.hidden_sizes)
         return self.encoder_, self._batches(X, y, seed)
 
-    def _loss(self, *seen: Tensor) -> Tensor:
-        z_a, z_b, is_similar = seen
+    def _loss(self, z_a: Tensor, z_b: Tensor, is_similar: Tensor) -> Tensor:
         return contrastive_loss(z_a, z_b, is_similar, self.margin)
 
     def _end(self, X: np.ndarray, y: np.ndarray, losses: Tensor) -> None:

@@ -16,9 +16,7 @@ from torch import Tensor
 
 from ..foundation.parameters import check_rules
 from ..model import SiameseNetwork
-from ..training import Orders, TrainingSet, draw_batches
-
-Batches = list[tuple[Tensor, ...]]
+from ..training import Batches, Orders, TrainingSet, draw_batches
 
 
 @dataclass(frozen=True)
@@ -90,12 +88,7 @@ class MixedStep(_MetricStep):
         axis = rows.ndim - 1  # networks side by side have one more in front
         x = torch.cat([data.x_labeled, x_unlabeled], dim=axis)
         codes = network.encoder(x)
-        if network.is_separable:
-            g, h = network.head.scores(codes)
-            differences = g.unsqueeze(axis + 1) + h.unsqueeze(axis)
-        else:
-            differences = network.compare_codes(codes, codes)
-        seen = MixedBatch(x, codes, differences, data.y_labeled)
+        seen = MixedBatch(x, codes, network.compare_codes(codes, codes), data.y_labeled)
         return self.weight * network.each(self.mixed_loss)(seen)
 
 

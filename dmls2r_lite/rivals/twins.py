@@ -12,13 +12,12 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, clone
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from ..foundation.checks import SemiSupervisedRegressor, check_regressor, is_labeled, make_scaler
 from ..foundation.descent import check_weights, descend, make_adam
 from ..foundation.networks import as_columns, probe_encoder, seeded_torch, usual_torch
-from ..foundation.parameters import check_rules, demand
+from ..foundation.parameters import demand
 from ..foundation.scores import pairs_from_numbers
 from ..foundation.side_by_side import SideBySide, separate
 from ..model import make_encoder
@@ -36,9 +35,6 @@ class BatchTrainedRegressor(SemiSupervisedRegressor):
     takes the outputs for a batch's samples, and what it is told of them, and gives a scalar.
     ``_end(X, y, losses)`` makes use of what was trained; the losses are those of all steps.
     """
-
-    def _end(self, X: np.ndarray, y: np.ndarray, losses: Tensor) -> None:
-        """Nothing is left to do."""
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """As that of all estimators here."""
@@ -65,8 +61,6 @@ class BatchTrainedRegressor(SemiSupervisedRegressor):
             The models.
         """
         checked = [m._validate_training_set(*one) for m, one in zip(models, training_sets, strict=True)]
-        for model in models:
-            check_rules(model.get_params(deep=False), at_least=model._at_least)
         if len({(is_labeled(y).sum(), is_labeled(y).all()) for _, y in checked}) > 1:
             return [model.fit(*one) for model, one in zip(models, training_sets, strict=True)]  # other steps
         begun, states = [], []
@@ -89,7 +83,6 @@ class BatchTrainedRegressor(SemiSupervisedRegressor):
         for model, (X, y), own, network in zip(models, checked, losses.T, networks, strict=True):
             check_weights(network, rate)
             network.eval().double()  # so that a prediction does not depend on the rows predicted beside it
-            model._count_labels(y)
             model._end(X, y, own)
         return list(models)
 
@@ -152,8 +145,7 @@ class MLPRegressor(BatchTrainedRegressor):
 
         return self.network_, batches()
 
-    def _loss(self, *seen: Tensor) -> Tensor:
-        estimated, targets = seen
+    def _loss(self, estimated: Tensor, targets: Tensor) -> Tensor:
         return (estimated - targets).square().mean()
 
     def _end(self, X: np.ndarray, y: np.ndarray, losses: Tensor) -> None:
@@ -241,7 +233,6 @@ class PairwiseDifferenceRegressor(SemiSupervisedRegressor):
         numpy.ndarray of shape (n_samples, n_labeled)
             In the target's unit.
         """
-        check_is_fitted(self)
         return np.concatenate(list(self._by_blocks(self._validate_rows(X))))
 
     def _predict(self, X: np.ndarray) -> np.ndarray:

@@ -21,7 +21,6 @@ from .trials import AS_PUBLISHED, N_LABELED, Rows, Study, read_shipped, run_seed
 BENCHMARK_DATASETS = ("boston", "superconductivity", AS_PUBLISHED, "air_quality")
 HALF = "step 1, half the epochs"  # both steps without step 2: its epochs are left out
 PLACEBOS = (HALF, "placebo null", "placebo random", "placebo swapped")  # of what step 2 adds
-TABLE_1_METHODS = ("DML-S2R", "step 1", *PLACEBOS)
 MAX_TEST_ROWS = {"extra trees on pairs": 2000}  # every test row makes 2 N pairs
 
 
@@ -66,7 +65,8 @@ def all_methods() -> dict[str, RegressorMixin]:
 
 
 def _sizes(dataset: str, method: str) -> Sequence[int]:
-    in_table_1 = method.removesuffix(" (literal)") in TABLE_1_METHODS  # which has 100 labels too
+    # Table 1 has 100 labels too.
+    in_table_1 = method.removesuffix(" (literal)") in ("DML-S2R", "step 1", *PLACEBOS)
     has_100 = dataset == "superconductivity" and in_table_1
     return (*N_LABELED, 100) if has_100 else N_LABELED
 

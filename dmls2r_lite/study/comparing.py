@@ -183,22 +183,20 @@ def _common(trials: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     trials = trials[trials.groupby([*CELL, "seed"])["method"].transform("size") == len(methods)]
     trials = trials[trials.groupby(CELL)["seed"].transform("nunique") >= 2]
     demand(len(trials), f"{names} have not run on the same 2 or more seeds of any cell; there are {there}")
-    wrong = trials[~np.isfinite(trials["mae"])]
-    if len(wrong):
-        raise ValueError(f"trials must hold finite errors, got {wrong['mae'].iloc[0]} for {_name(wrong)}")
+    _refuse(trials[~np.isfinite(trials["mae"])], "finite errors, got {mae} for {}")
     return trials
 
 
 def _check_unique(trials: pd.DataFrame) -> None:
     repeated = trials[trials.duplicated([*CELL, "method", "seed"])]
-    if len(repeated):
-        wanted = "trials must hold each method, N and seed of one dataset once"
-        raise ValueError(f"{wanted}, got {_name(repeated)} twice")
+    _refuse(repeated, "each method, N and seed of one dataset once, got {} twice")
 
 
-def _name(trials: pd.DataFrame) -> str:
-    first = trials.iloc[0]
-    return f"{first['method']!r} with N = {first['n_labeled']} and seed {first['seed']}"
+def _refuse(wrong: pd.DataFrame, text: str) -> None:
+    """Raise ValueError about the first of some trials, if there are any."""
+    for _, row in wrong.iterrows():
+        name = f"{row['method']!r} with N = {row['n_labeled']} and seed {row['seed']}"
+        raise ValueError(f"trials must hold {text.format(name, mae=row['mae'])}")
 
 
 def _numbers(row: Mapping[Any, Any]) -> str:

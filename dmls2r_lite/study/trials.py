@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -19,8 +19,8 @@ from threadpoolctl import threadpool_limits
 
 from ..data.datasets import Dataset, Split, check_split_sizes, load_dataset, split_dataset
 from ..foundation.files import ending_with_us, versions, write_whole
-from ..foundation.parameters import check_rules, demand, did_you_mean
-from ..practice.folds import fit_with_seeds
+from ..foundation.parameters import check_rules, demand, did_you_mean, shown
+from ..practice.folds import check_regressors, fit_with_seeds
 
 AS_PUBLISHED = "air_quality_as_published"  # with -200 for a missing value, as in the paper
 N_LABELED = (10, 20, 50)
@@ -36,7 +36,10 @@ Sets = tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Series]  # X and y to lea
 def as_split(split: Split, seed: int, unlabeled: Replacing | None = None) -> Sets:
     """All samples, with other rows in the place of unlabeled ones if a function of these is given."""
     if unlabeled is not None:
-        split = replace(split, X_unlabeled=unlabeled(split.X_unlabeled, seed))
+        before, rows = split.X_unlabeled, unlabeled(split.X_unlabeled, seed)
+        is_like = isinstance(rows, pd.DataFrame) and rows.shape == before.shape and list(rows) == list(before)
+        demand(is_like, f"unlabeled must return a frame like that given, {before.shape}, got {shown(rows)}")
+        split = replace(split, X_unlabeled=rows)
     return split.X_train, split.y_train, split.X_test, split.y_test
 
 
@@ -74,9 +77,19 @@ def run_trials(
     pandas.DataFrame
         A row per trial: `dataset`, `method`, `n_labeled`, `seed`, `mae` and `rmse` on the test
         set in the target's unit, `fit_seconds`, `predict_seconds`, `n_unlabeled`, `n_test`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of the wrong type or out of range: before anything runs, where that can be known.
     """
-    check_rules({"n_jobs": n_jobs, "n_unlabeled": n_unlabeled})
+    check_rules({"n_jobs": n_jobs})
+    check_regressors("methods", methods)
+    for name, values in {"n_labeled": n_labeled, "seeds": seeds}.items():
+        demand(isinstance(values, Sized) and len(values), f"{name} must hold integers, got {shown(values)}")
     sets = partial(as_split, unlabeled=unlabeled)
+    for n in n_labeled:  # what would stop a later cell is found before the first one runs
+        sets(split_dataset(dataset, n, n_unlabeled, min(seeds)), min(seeds))
     parts = Parallel(n_jobs=n_jobs, **ending_with_us())(
         delayed(run_seeds)(dataset, name, method, n, n_unlabeled, list(seeds), prepare=sets)
         for n in n_labeled

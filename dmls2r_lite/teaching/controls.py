@@ -18,6 +18,8 @@ from IPython.core.getipython import get_ipython
 from IPython.display import display
 from matplotlib.figure import Figure
 
+from ..foundation.parameters import demand
+
 INSTEAD = "In JupyterLab, with anywidget, there are sliders for this figure here when you run this cell."
 
 
@@ -39,6 +41,11 @@ class Explorer:
         Names of the controls that are menus; the others are sliders.
     size : tuple of float, default=(9, 3.6)
         Of the figure in inches.
+
+    Raises
+    ------
+    ParameterError
+        If `start` names no control, or a control has no values.
     """
 
     draw: Callable[..., str]
@@ -49,6 +56,8 @@ class Explorer:
 
     def __post_init__(self) -> None:
         """Start each control somewhere."""
+        wrong = [name for name in (*self.start, *self.controls) if not len(self.controls.get(name, ()))]
+        demand(not wrong, f"start must name controls, and each of these have a value, got {wrong}")
         known = {name: value for name, value in self.start.items() if value in self.controls[name]}
         self.start = {name: values[0] for name, values in self.controls.items()} | known
         self._places: list[Any] = []  # of the axes: to find them takes half as long as to draw

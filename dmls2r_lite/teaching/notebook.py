@@ -16,6 +16,8 @@ from ..data.catalog import DATASETS
 from ..data.datasets import MIN_LABELS, Dataset, check_column, check_split_sizes, load_dataset
 from ..data.noticing import shorten
 from ..foundation.parameters import RULES, check_not_above, check_rules, demand
+from ..practice.folds import deal_folds, hide_targets
+from ..practice.intervals import rank_of_bound
 
 RESULTS_MIME = "application/vnd.dmls2r.results+json"
 TO_LOAD = ("target", "drop_columns", "column_types", "missing_values", "missing")  # for `load_dataset`
@@ -64,7 +66,8 @@ def check_parameters(
         What `load_dataset` takes: `target`, if it is not the dataset's own, `drop_columns`, `column_types`,
         `missing_values`, `missing`. Then `groups`, a column that says which rows belong together: it is no
         feature of the dataset that is returned, which has it as `groups`. Then whatever `check_values` knows,
-        for example `n_labeled`; with `n_unlabeled` 0 the dataset's own number is checked.
+        for example `n_labeled`; with `n_unlabeled` 0 the dataset's own number is checked, and with `coverage`
+        whether there are labels and groups enough for the folds and intervals of notebook 05.
 
     Returns
     -------
@@ -95,6 +98,13 @@ def check_parameters(
         check_not_above("k", parameters.get("k", 1), n_unlabeled, "n_unlabeled")
     if n_unlabeled or data.target.notna().all():
         check_split_sizes(data, parameters.get("n_labeled", 2), n_unlabeled)
+    if "coverage" in parameters and parameters.get("n_labeled", 0) >= MIN_LABELS:  # else 05 refuses it
+        y, seed = data.target, parameters.get("seed", 0)
+        if y.notna().all() or dataset in DATASETS:  # as in that notebook
+            y = hide_targets(y, parameters["n_labeled"], seed)
+        n_groups = int(y.notna().sum()) if data.groups is None else data.groups[y.notna()].nunique()
+        folds = sorted(deal_folds(y, min(5, max(2, n_groups)), seed, data.groups), key=len)
+        rank_of_bound(sum(map(len, folds[:-1])), parameters["coverage"], "labels besides a fold")
     return data
 
 

@@ -127,6 +127,7 @@ class TestFitWithout:
         for fold, copy in zip(folds, copies, strict=True):
             others = [list(other) for other in folds if len(other) and set(other) != set(fold)]
             assert_is(copy, naive_average(X, y, others, 0.2, hidden=list(fold)))
+            assert copy.n_labeled_ == len(labeled_rows(y)) - len(fold) == len(y) - copy.n_unlabeled_
         if with_empty:
             assert_is(copies[-1], naive_average(X, y, [list(fold) for fold in folds[:-1]], 0.2))
 
@@ -220,7 +221,7 @@ REFUSED = [
     ({"sharpness": -0.1}, "sharpness must be a finite number of 0 or more, got -0.1"),
     ({"cv": 1}, "cv must be an integer of 2 or more, got 1"),
     *(
-        ({"models": models}, f"models must be a mapping of names to regressors, or None, got {models!r}")
+        ({"models": models}, f"models must be a mapping of names to regressors, got {models!r}")
         for models in ([Ridge()], {}, "sklearn.svm.SVR", Ridge())
     ),
     *(

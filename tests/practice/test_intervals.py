@@ -27,6 +27,7 @@ from dmls2r_lite.practice.intervals import (
     metric_distance,
     rank_of_bound,
 )
+from dmls2r_lite.rivals.coreg import COREGRegressor
 from dmls2r_lite.rivals.twins import PairwiseDifferenceRegressor
 
 
@@ -336,6 +337,7 @@ REFUSED = [
         )
     ),
     (Ridge(), {"normalizer": "metric"}, NO_SPACE),
+    (make_pipeline(StandardScaler(), Ridge()), {"normalizer": "metric"}, NO_SPACE),
 ]
 
 
@@ -343,6 +345,22 @@ REFUSED = [
 def test_refused(estimator, parameters, message):
     with pytest.raises(ParameterError, match="^" + re.escape(message)):
         ConformalRegressor(estimator, **parameters).fit(*table(0))
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "estimator"),
+    [
+        *(("spread", one) for one in (networks(), make_pipeline(StandardScaler(), networks()))),
+        *(
+            ("metric", one)
+            for one in (AveragedRegressor(), make_pipeline(StandardScaler(), COREGRegressor()))
+        ),
+    ],
+)
+def test_refused_before_anything_is_fitted(normalizer, estimator, monkeypatch):
+    monkeypatch.setattr("dmls2r_lite.practice.intervals.fit_without", None)
+    with pytest.raises(ParameterError, match=f"normalizer='{normalizer}' must have a model"):
+        ConformalRegressor(estimator, normalizer=normalizer).fit(*table(0))
 
 
 @pytest.mark.parametrize("coverage", [0, 1, -0.1, 80, "0.8", None, np.nan])

@@ -106,6 +106,9 @@ def test_the_same_bits_in_another_process_and_folder(saved, split, tmp_path):
     subprocess.run([sys.executable, "-c", LOAD_ALL, folder], cwd=tmp_path, check=True)
     for name, model in models.items():
         assert_array_equal(np.load(tmp_path / f"{name}.npy"), model.predict(split.X_test), name)
+        path = folder / f"{name}.dmls2r"
+        save_model(load_model(path).model, tmp_path / "again", CARD, overwrite=True)
+        assert_array_equal(load_model(tmp_path / "again").predict(split.X_test), model.predict(split.X_test))
     assert sorted(os.listdir(folder)) == sorted(f"{name}.dmls2r" for name in models)
 
 
@@ -244,6 +247,8 @@ def test_averages_with_intervals(table, tmp_path):
         path = tmp_path / f"{normalizer}.dmls2r"
         save_model(model, path, CARD, preprocessor=preprocessor)
         stored = load_model(path)
+        save_model(stored.model, path, CARD, preprocessor=stored.preprocessor, overwrite=True)  # once more
+        stored = load_model(path)
         assert_array_equal(stored.predict(table), model.predict(X))
         assert_array_equal(stored.predict_interval(table), model.predict_interval(X, CARD.coverage))
         assert_array_equal(stored.predict_interval(table, 0.5), model.predict_interval(X, 0.5))
@@ -279,6 +284,7 @@ class OwnEncoder(torch.nn.Linear):
         (KNeighborsRegressor(metric_params={"w": [1, 2]}), "neighbours have a metric of their own"),
         (KNeighborsRegressor(weights=lambda d: d + 1), r"<lambda>"),
         (make_pipeline(StandardScaler(), Ridge(), memory="cache"), "has a folder as its memory"),
+        (make_pipeline("passthrough", Ridge()), "no n_features_in_, or begins with 'passthrough'"),
     ],
 )
 @pytest.mark.filterwarnings("ignore")
@@ -334,6 +340,11 @@ def test_a_file_is_not_lost_unasked(split, tmp_path):
     save_model(second, path, CARD, overwrite=True)
     assert load_model(path).model.alpha == 2
     assert os.listdir(tmp_path) == ["m"]
+    link = tmp_path / "latest"
+    link.symlink_to(path)
+    save_model(first, link, CARD, overwrite=True)  # as whatever else writes through a link
+    assert link.is_symlink()
+    assert load_model(path).model.alpha == load_model(link).model.alpha == 1
 
 
 def test_card_is_checked():

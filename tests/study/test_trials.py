@@ -1,5 +1,7 @@
 """Trials and plain models; the paper's tables."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dmls2r_lite.data import load_dataset, split_dataset
 from dmls2r_lite.estimators import DMLS2RRegressor
+from dmls2r_lite.foundation.parameters import ParameterError
 from dmls2r_lite.rivals.plain import plain_models
 from dmls2r_lite.study.reproduction import paper_tables
 from dmls2r_lite.study.trials import run_seeds, run_trials
@@ -53,6 +56,37 @@ class TestRunTrials:
         assert (trials[SECONDS] > 0).all(axis=None)
         assert forest.random_state is None
         assert not hasattr(forest, "estimators_")
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"seeds": []}, "seeds must hold integers, got []"),
+            ({"seeds": (seed for seed in (0, 1))}, "seeds must hold integers, got <generator"),
+            ({"seeds": [3, -1]}, "seed must be an integer from 0 to 2147483648, got -1"),
+            ({"n_labeled": 10}, "n_labeled must hold integers, got 10"),
+            ({"n_labeled": [5, 390]}, "n_labeled + n_unlabeled must be below 400, the number of rows of toy"),
+            ({"methods": {}}, "methods must be a mapping of names to regressors, got {}"),
+            (
+                {"methods": {"a": DMLS2RRegressor(), "b": RandomForestRegressor}},
+                "each of methods must be a regr",
+            ),
+            ({"dataset": "toy"}, "dataset must be a Dataset, got 'toy'"),
+            *(
+                ({"unlabeled": change}, "unlabeled must return a frame like that given, (20, 2), got ")
+                for change in (
+                    lambda X, seed: X[:10],
+                    lambda X, seed: X.to_numpy(),
+                    lambda X, seed: None,
+                    lambda X, seed: X.assign(z=1.0),
+                )
+            ),
+        ],
+    )
+    def test_refused_before_anything_runs(self, toy, change, message, monkeypatch):
+        monkeypatch.setattr("dmls2r_lite.study.trials.run_seeds", None)
+        good = {"dataset": toy, "methods": {"a": plain_models()["ridge"]}, "n_labeled": [5], "seeds": [0]}
+        with pytest.raises(ParameterError, match="^" + re.escape(message)):
+            run_trials(**{**good, "n_unlabeled": 20, **change})
 
     def test_other_sets_and_measures(self, toy):
         def prepare(split, seed):

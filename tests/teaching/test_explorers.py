@@ -114,6 +114,12 @@ def test_choices_say_what_the_covariance_says_and_mark_rows():
     np.testing.assert_array_equal(space.collections[0].get_array(), VARIANCES["random"][2])
 
 
+@pytest.mark.parametrize(("values", "start"), [({"a": [1]}, {"zz": 1}), ({"a": [1], "zz": []}, {"a": 1})])
+def test_a_control_without_values(values, start):
+    with pytest.raises(ValueError, match=r"start must name controls, .* have a value, got \['zz'\]"):
+        controls.Explorer(lambda figure, **chosen: "", values, start)
+
+
 def test_nothing_to_play_with_where_nobody_is(monkeypatch, capsys):
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
     PAIRS.show()

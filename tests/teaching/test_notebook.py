@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -99,6 +100,47 @@ def test_edges_are_allowed(edge):
 def test_errors(change, message):
     with pytest.raises((TypeError, ValueError), match=re.escape(message)):
         check_parameters(**GOOD | change)
+
+
+OF_05 = {"target": "y", "groups": "", "coverage": 0.8, "n_labeled": 30, "seed": 0}
+FEW = "coverage must not exceed N / (N + 1), 0.857 with 6 labels besides a fold, got 0.95: that takes 19 lab"
+
+
+@pytest.mark.parametrize(
+    ("n_known", "group", "change", "message"),
+    [
+        (24, "abcdefgh", {"coverage": 0.95}, ""),
+        (8, "abcdefgh", {"coverage": 0.95}, FEW),
+        (90, "abcdefgh", {"coverage": 0.95, "n_labeled": 8}, FEW),
+        (23, "abcdefgh", {"coverage": 0.95}, "0.947 with 18 labels besides a fold, got 0.95"),
+        (25, "abcdefgh", {"coverage": 0.97}, "that takes 33 labels"),
+        (20, "aaaaaaab", {"groups": "g"}, "with 2 labels besides a fold, got 0.8"),
+        (
+            20,
+            "aaaaaaaa",
+            {"groups": "g"},
+            "groups must be at least as many among labeled rows as folds, 2, got 1",
+        ),
+        (20, "abc efgh", {"groups": "g"}, "groups must be known for every labeled row, got none for row 3"),
+        (90, "abc efgh", {"groups": "g"}, "groups must be known for every labeled row, got none for row"),
+        (3 + 2, "abcdefg ", {"groups": "g"}, ""),
+        (90, "abcdefgh", {"n_labeled": 4}, ""),  # which notebook 05 refuses in words of its own
+    ],
+)
+def test_labels_and_groups_suffice_for_notebook_05(tmp_path, n_known, group, change, message):
+    """All that decides about it is known before anything runs; rows without a label need no group."""
+    path = tmp_path / "t.csv"
+    rows = [f"{group[i % 8].strip()},{i / 7:.3f},{i / 3 if i < n_known else ''}" for i in range(90)]
+    path.write_text("\n".join(["g,x,y", *rows]))
+    with pytest.raises(ValueError, match=re.escape(message)) if message else nullcontext():
+        check_parameters(dataset=str(path), **OF_05 | change)
+
+
+def test_named_datasets_keep_some_targets_in_notebook_05():
+    given = OF_05 | {"dataset": "toy", "target": "", "coverage": 0.95}
+    with pytest.raises(ValueError, match=re.escape(FEW)):
+        check_parameters(**given | {"n_labeled": 8})
+    assert check_parameters(**given | {"n_labeled": 24}).name == "toy"
 
 
 @pytest.fixture
