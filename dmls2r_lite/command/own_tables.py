@@ -41,8 +41,8 @@ def read(file: Path, given: dict[str, str]) -> None:
     """Show how the columns of FILE, a table, are understood, and what should be looked at.
 
     Each column with what it is taken for, its first values as written and as read, and by which rule; ?
-    marks a guess that could change numbers. With -p target COLUMN also what a run would do to the columns,
-    and what it would warn of.
+    marks a guess that could change numbers. Then what a run would do to the columns, and what it would warn
+    of: more of both with -p target COLUMN.
     """
     from ..data import datasets, noticing, preparing
 
@@ -53,14 +53,12 @@ def read(file: Path, given: dict[str, str]) -> None:
         guess = "?" if row["guessed"] else ""
         rows.append((noticing.shorten(name), row["taken_for"], guess, written, as_read, row["rule"]))
     heading, n_known = f"{file.name}: {len(y)} rows, {len(rows) - 1} columns", int(y.notna().sum())
-    described = preparing.describe_columns(features, y if n_known else None)
+    described = preparing.describe_columns(features, y)
     notices = [notice.text for notice in noticing.find_notices(features, y, described)]
     if "target" in given:
-        heading += f"; {noticing.shorten(y.name)} is known in {n_known}"
-        if n_known < 2:
-            notices.append(
-                f"{noticing.shorten(y.name)} is known in {n_known}: dmls2r choose says which to label"
-            )
+        known = f"{noticing.shorten(y.name)} is known in {n_known}"
+        heading += f"; {known}"
+        notices += [f"{known}: dmls2r choose says which to label"] * (n_known < 2)
     click.echo("\n".join([heading, *reading.assumed, "", *align(rows)]))
     done = datasets.tell_columns(described)
     for about, texts in {"What is done to columns:": done, "Look at this:": notices}.items():
@@ -92,11 +90,9 @@ def choose(file: Path, n: int, given: dict[str, str], targets: Path | None, outp
     picture = output.with_suffix(".png")
     reading, table, y = read_given(file, given)
     is_labeled = y.notna().to_numpy()
-    others = None
-    if targets:
-        types = datasets.same_types(reading, table)
-        others = read_alike(targets, types, given.get("missing_values", "")).table
-    described = preparing.describe_columns(table)
+    types, missing_values = datasets.same_types(reading, table), given.get("missing_values", "")
+    others = read_alike(targets, types, missing_values).table if targets else None
+    described = preparing.describe_columns(table, y)
     kept = described[~described["treatment"].str.startswith("left out")]
     demand(len(kept), f"{file.name} must have a column that can be used, and not be the same in all rows")
     table = table[kept.index]
@@ -104,7 +100,7 @@ def choose(file: Path, n: int, given: dict[str, str], targets: Path | None, outp
     rows = table.index[chosen]
     written = reading.cells.loc[rows]
     line, rank = (name if name not in written else f"{name} in {file.name}" for name in ("line", "rank"))
-    written.insert(0, line, reading.lines_of(rows))
+    written.insert(0, line, [reading.lines[row] for row in rows])
     written.insert(1, rank, range(1, n + 1))
     figure = _draw(table, is_labeled, chosen, file.name)
     with replacing(output) as unfinished, replacing(picture) as unfinished_picture:
@@ -204,9 +200,8 @@ def _notices(stored: StoredModel, cells: pd.DataFrame, known: pd.DataFrame) -> I
             f"farther from all values of the training than those are apart: {where}. Mistyped, or in another "
             "unit? If not, the model knows nothing of such rows, and their intervals are too narrow"
         )
-    for name, n_missing in known.isna().sum().items():
-        if n_missing:
-            yield f"{shorten(name)}: {n_missing} without a value, filled as in training"
+    for name, n_missing in known.isna().sum()[lambda counts: counts > 0].items():
+        yield f"{shorten(name)}: {n_missing} without a value, filled as in training"
     for column, rows in stored.unseen_categories(known).groupby("column", sort=False):
         n, pairs = rows["rows"].sum(), zip(rows["value"], rows["alike"], strict=True)
         values = [repr(shorten(value)) + f" for {shorten(known)!r}" * (known != "") for value, known in pairs]

@@ -19,6 +19,8 @@ from .forms import is_number
 
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 _CHUNK = 2**15  # rows
+MISSING = frozenset(["", "?", "-", ".", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan"])
+MISSING |= {"NULL", "null", "None", "<NA>", "#NA", "#N/A"}
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,15 @@ class Source:
         Between columns; a comma for files that are no text.
     assumed : tuple of str
         What was assumed of the file as a whole.
+    missing : frozenset of str
+        Texts that stand for no value in such a file.
     """
 
     cells: pd.DataFrame
     lines: list[int]
     separator: str
     assumed: tuple[str, ...]
+    missing: frozenset[str] = MISSING
 
 
 def parse(text: str, assumed: tuple[str, ...] = ()) -> Source:
@@ -94,13 +99,13 @@ def name_columns(names: Sequence[str], cells: pd.DataFrame, are_certain: bool = 
     def occurs(name: str) -> bool:
         return any(str(cell).strip() == name for cell in cells[name].tolist())
 
+    if are_certain and not repeated and len(numbers) < len(given):
+        return cells
     if len(numbers) > len(given) / 2 and (not is_scale or repeated or len(numbers) == len(given)):
         wrong = "numbers"
     elif repeated:
         advice = "rename them, and leave one line of names"
         raise ValueError(f"has more than one column named {', '.join(repeated)}: {advice}")
-    elif are_certain:
-        return cells
     elif any(map(occurs, texts)) if len(texts) < len(names) else len(texts) > 1 and all(map(occurs, texts)):
         wrong = f"{next(filter(occurs, texts))!r} occurs again below"
     else:

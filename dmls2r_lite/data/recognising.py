@@ -16,10 +16,8 @@ from . import forms
 from .forms import COMPACT, DATE, TIME, Marks, fitting, is_number, shape, show_time
 from .noticing import MAX_NAMES, shorten
 
-MISSING = frozenset(["", "?", "-", ".", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan"])
-MISSING |= {"NULL", "null", "None", "<NA>", "#NA", "#N/A"}
-KINDS = ("number", "category", "text", "date", "time")
-ORDERS = ("day first", "month first")  # of dates: kinds too
+ORDERS = ("day first", "month first")  # of dates
+KINDS = ("number", "category", "text", "date", "time", *ORDERS)
 WITH_NA = "category with NA"  # in which that is a text, whatever stands beside it
 # The marks that stand before decimals in a column of numbers, where its file leaves that open: by a user's
 # answer, or as in the table of which this one has more rows
@@ -87,18 +85,17 @@ class Column:
                 what = "true or false" if kind == "truth" else f"{kind}s"
                 places, known = values.factorize()
                 return cls(name, said, [], places, kind, known, f"{what}, as in the file")
-            cells = _as_texts(cells)
+            cells = forms.as_texts(cells)
         stripped = [text.strip() if isinstance(text, str) else "" for text in cells.tolist()]
         distinct = list(dict.fromkeys(stripped))
         texts, rule = [text for text in distinct if text not in missing], ""
-        are_codes = len(texts) > 1 and all(re.fullmatch("[A-Z]{2}", text) for text in texts)
-        are_codes, said = are_codes or said == WITH_NA, said.removesuffix(" with NA")
-        if are_codes and "NA" in missing.intersection(distinct):  # Namibia among countries
+        are_codes = not said and len(texts) > 1 and all(re.fullmatch("[A-Z]{2}", text) for text in texts)
+        if (are_codes or said == WITH_NA) and "NA" in missing.intersection(distinct):  # Namibia
             missing, rule = missing - {"NA"}, "texts; NA is one of them (assumed: all have two letters)"
             texts = [text for text in distinct if text not in missing]
         place_of = {text: place for place, text in enumerate(texts)}
         places = np.array([place_of.get(text, -1) for text in stripped], dtype=int)
-        column = cls(name, said, texts, places, rule=rule)
+        column = cls(name, said.removesuffix(" with NA"), texts, places, rule=rule)
         column._find_kind()
         if marks := [text for text in distinct if text and text in missing]:
             column.marks = f"; {', '.join(marks)} for missing"
@@ -282,22 +279,14 @@ def _refuse(refused: Mapping[str, str], advised: Sequence[str], target: str) -> 
     raise ValueError(message)
 
 
-def _as_texts(series: pd.Series) -> pd.Series:
-    """A column of a file with types as texts: whole numbers without a point."""
-    known = series.dropna()
-    if known.map(lambda value: isinstance(value, (list, dict, np.ndarray, bytes))).any():
-        raise ValueError(f"must hold one value per cell, got {known.iloc[0]!r}")
-    whole = types.is_float_dtype(series) and (known % 1 == 0).all()
-    return (known.astype("int64") if whole else known).astype(str).astype(object).reindex(series.index)
-
-
 def _keep_type(series: pd.Series, said: str) -> tuple[pd.Series, str]:
     """The column of a file with types and its kind; "" for that if it is to be read from texts."""
+    is_decimal = types.infer_dtype(series) == "decimal"
     # a float would merge long identifiers
-    is_long = types.is_integer_dtype(series) and (series.abs() > 2**53).any()
+    is_long = (is_decimal or types.is_integer_dtype(series)) and (series.dropna().abs() > 2**53).any()
     if types.is_bool_dtype(series) and said in ("", "category"):
         return (series.astype(bool), "truth") if series.notna().all() else (series, "")
-    if types.is_numeric_dtype(series) and (said == "number" or not (said or is_long)):
+    if (is_decimal or types.is_numeric_dtype(series)) and (said == "number" or not (said or is_long)):
         return series.astype(float), "number"
     kind = {"M": "date", "m": "time"}.get(series.dtype.kind, "")
     return (forms.without_zone(series), kind) if kind and said in ("", kind) else (series, "")
@@ -325,7 +314,8 @@ def _decide_orders(columns: Sequence[Column]) -> None:
             (order,) = by_others
             column.rule = f"dates, {order} (assumed: as in column {shown[mark(column), order]})"
         else:
-            column.rule = "dates, day first (assumed: no date shows it)"
+            how = "" if column.said else f"; if not: column_types={f'{column.name}=month first'!r}"
+            column.rule = f"dates, day first (assumed: no date shows it){how}"
         column.known = column.readings[order]
 
 

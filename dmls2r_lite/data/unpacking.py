@@ -138,7 +138,7 @@ def _guess(content: bytes) -> str | None:
     fitting = {}
     for encoding in _WESTERN + _EAST_ASIAN:
         with suppress(UnicodeDecodeError):
-            text = content.decode(encoding)
+            text = re.sub(r"(?<=\d)\xa0", " ", content.decode(encoding))  # between thousands
             words = set(re.findall(r"[^\x00-\x7f](?:[^\s,;|\"]*[^\x00-\x7f])?", text))
             if sum(map(_looks_like_words, words)) >= 0.9 * len(words):
                 # Cyrillic encodings take each other's small letters for capitals.

@@ -150,6 +150,19 @@ def test_a_mark_that_may_be_either_is_that_of_the_training(save, table, kind, ma
     assert "may have a decimal mark or a thousands separator" in predict(model, "other.csv").stderr
 
 
+def test_a_row_by_itself_and_a_column_that_counts_rows_here(save, table):
+    """What a cell means is known from the training: NA is missing among codes, too."""
+    table["code"] = np.array(["US", "DE", "FRA", None])[np.arange(40) % 4]
+    table.insert(0, "Unnamed: 0", np.random.default_rng(0).permutation(40))
+    model, new = save(), table.drop(columns="Unnamed: 0").fillna("NA").iloc[[3, 0, 1]]
+    result, written = run(model, new.reset_index(drop=True).reset_index(names=""))
+    assert "code: 1 without a value, filled as in training" in result.stderr
+    assert "training did not have" not in result.stderr
+    with_others = run(model, table.fillna("NA").iloc[[3, 0, 1, 2]].assign(**{"Unnamed: 0": range(4)}))[1]
+    found, expected = written["prediction"].astype(float), with_others["prediction"].astype(float)
+    np.testing.assert_allclose(found, expected[:3], rtol=1e-12)
+
+
 def test_names_that_the_table_has_too(save, table):
     table = table.assign(prediction=1, prediction_="x")
     assert [*run(save(), table)[1]] == [*table, "prediction__"]
@@ -213,7 +226,7 @@ def test_order_of_day_and_month(save, table):
         for order, day in {"day first": "2024-02-03", "month first": "2024-03-02"}.items()
     }
     assert expected["day first"] != expected["month first"]
-    assert "day: dates, day first (assumed: no date shows it)" in run(save(few), table)[0].stderr
+    assert "day: dates, day first (assumed: no date shows it)\n" in run(save(few), table)[0].stderr
     for order, estimates in expected.items():
         result, written = run(save(few, {"day": order, "size": "number"}), table)
         assert written["prediction"].tolist() == estimates

@@ -146,6 +146,7 @@ class TestEncodings:
         ("encoding", "text"),
         [
             ("cp1252", "größe;µg/m³\nmäßig;1\ngroß;2\nklein;3\n"),
+            ("cp1252", "größe;y\n1\xa0234,50;1\n2\xa0345,00;2\n3;3\n"),
             ("cp850", "größe;y\nmäßig;1\ngroß;2\nklein;3\n"),
             ("cp1251", "город;цена\nМосква;1\nТверь;2\nОмск;3\n"),
             ("koi8_r", "город;цена\nМосква;1\nТверь;2\nОмск;3\n"),
@@ -251,6 +252,10 @@ class TestFiles:
         reading = read(tmp_path / "t.parquet")
         assert list(reading.table) == ["a", "2019", "b"]
         assert reading.columns["written"]["2019"] == f"1 | {2**53 - 1} | 3"
+        pd.DataFrame({"400.1": [1, 2, 3], "403.7": 2.5, "411": [1, 3, 4], "y": 1}).to_parquet(
+            tmp_path / "s.parquet"
+        )
+        assert list(read(tmp_path / "s.parquet").table) == ["400.1", "403.7", "411", "y"]
 
     def test_parquet_has_all_kinds(self, tmp_path):
         frame = pd.DataFrame({"f": np.array([1, 2, 3], dtype=np.float32), "b": [True, False, True]})
@@ -276,6 +281,8 @@ class TestFiles:
         assert list(read(path, min_rows=2).table) == ["n", "f"]
         frame[["n", "f"]].set_index("n").to_parquet(path)
         assert list(read(path).table) == ["n", "f"]
+        frame[["n", "f"]].set_axis(["A17", "B03", "C1"]).to_parquet(path)
+        assert read(path).table["Unnamed: 0"].tolist() == ["A17", "B03", "C1"]
 
     @pytest.mark.parametrize(
         ("name", "content", "message"),

@@ -1,10 +1,15 @@
 """What a column holds is read as what it is, or refused with a word on what to do; a guess is told."""
 
 import re
+from datetime import datetime
+from decimal import Decimal
+from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from dmls2r_lite.data.datasets import load_dataset, same_types
 from dmls2r_lite.data.forms import look_like_codes
@@ -231,6 +236,13 @@ class TestWords:
         assert "NA is one of them" in rule
         names, _, rule, guessed = read_column("Wien", "NA", "Graz")
         assert pd.isna(names[1])
+        for kind, n_missing in {
+            "text": 1,
+            "category": 1,
+            "category with NA": 0,
+        }.items():  # whatever is beside
+            codes = read_column("AT", "NA", "DE", column_types=f"a={kind}")[0]
+            assert pd.isna(codes).sum() == n_missing
         assert (rule, guessed) == ("texts; NA for missing", False)
 
     @pytest.mark.parametrize("mark", ["", "NA", "NaN", "?", "-", ".", "null"])
@@ -256,6 +268,10 @@ class TestDates:
             (("20200101T120000Z", "20210301T0600Z"), ["2020-01-01 12:00", "2021-03-01 06:00"]),
             (("01/02/2020", "01/13/2020"), ["2020-01-02", "2020-01-13"]),
             (("2020-01-01T12:00:00+02:00", "2020-01-01T12:00:00Z"), ["2020-01-01 10:00", "2020-01-01 12:00"]),
+            (
+                ("2020-01-01 12:00:00+01", "2020-07-01 12:00:00.5+02"),
+                ["2020-01-01 11:00", "2020-07-01 10:00:00.5"],
+            ),
         ],
     )
     def test_dates(self, read_column, values, expected):
@@ -277,8 +293,9 @@ class TestDates:
     def test_first_of_the_month_in_american(self, write):
         reading = read(write("month,y\n" + "".join(f"{month:02}/01/2020,{month}\n" for month in range(1, 7))))
         assert reading.table["month"].dt.day.tolist() == [1, 2, 3, 4, 5, 6]
+        how = "(assumed: no date shows it); if not: column_types='month=month first'"
         assert reading.columns.loc["month"].tolist() == [
-            "date", "dates, day first (assumed: no date shows it)", "01/01/2020 | 02/01/2020 | 03/01/2020",
+            "date", f"dates, day first {how}", "01/01/2020 | 02/01/2020 | 03/01/2020",
             "2020-01-01 | 2020-01-02 | 2020-01-03", True,
         ]  # fmt: skip
 
@@ -371,8 +388,28 @@ class TestKinds:
         assert table["n"].tolist()[:2] == ["1", "2"]
         assert table["d"][0] == pd.Timestamp(2020, 1, 2)
         assert table["b"].tolist() == [1, 0, 1]
-        pd.DataFrame({"id": [2**53, 2**53 + 1, 1]}).to_parquet(path)
-        assert read(path).table["id"].tolist() == ["9007199254740992", "9007199254740993", "1"]
+
+    @pytest.mark.parametrize(
+        ("values", "kind", "expected"),
+        [
+            ([2**53, 2**53 + 1, 1], "", ["9007199254740992", "9007199254740993", "1"]),
+            ([2**53, 2**53 + 1, None], "", ["9007199254740992", "9007199254740993", None]),
+            (pd.array([2**63, 2**63 + 5, None], "UInt64"), "category", [str(2**63), str(2**63 + 5), None]),
+            ([Decimal(2**53), Decimal(2**53 + 1), None], "", ["9007199254740992", "9007199254740993", None]),
+            ([Decimal("1.234"), Decimal("2.500"), Decimal("3.125")], "", [1.234, 2.5, 3.125]),
+            ([1.0, 2.5, 2.0, 1e20], "category", ["1", "2.5", "2", "1e+20"]),  # whatever is beside it
+            (np.array([0.1, 2, 3], "float32"), "category", ["0.1", "2", "3"]),
+            ([datetime(2020, 1, 2), datetime(2020, 1, 3, 9)], "text", ["2020-01-02", "2020-01-03 09:00:00"]),
+            (["NA", "-", "x"], "", ["NA", "-", "x"]),
+        ],
+    )  # fmt: skip
+    def test_values_of_files_with_types(self, tmp_path, values, kind, expected):
+        parquet.write_table(pa.table({"a": values, "b": range(len(values))}), tmp_path / "t.parquet")
+        with ZipFile(tmp_path / "t.zip", "w") as archive:
+            archive.write(tmp_path / "t.parquet", "t.parquet")
+        for name in ("t.parquet", "t.zip"):
+            found = read(tmp_path / name, column_types={"a": kind} if kind else None, min_rows=2).table["a"]
+            assert [None if pd.isna(value) else value for value in found] == expected
 
     def test_names_with_commas_and_equals_signs(self, write):
         path = write('"a, b",c=d,y\n1,2,3\n4,5,6\n7,8,9\n')
@@ -382,7 +419,10 @@ class TestKinds:
     @pytest.mark.parametrize(
         ("kinds", "message"),
         [
-            ("a=numbr", "column_types must give a column one of number, category, text, date, time, as in"),
+            (
+                "a=numbr",
+                "column_types must give a column one of number, category, text, date, time, day first,",
+            ),
             ("a=text, b=float", "got b=float"),
             ({"a": None}, "got a=None"),
             ("a", "got a="),
