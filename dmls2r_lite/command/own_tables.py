@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,6 +134,7 @@ def predict(model: Path, file: Path, output: Path | None, clip: bool) -> None:
     import pandas as pd
 
     from ..data.datasets import tell_reading
+    from ..data.reading import read as read_all
     from ..foundation.files import replacing
     from ..practice.storing import load_model
 
@@ -152,7 +154,10 @@ def predict(model: Path, file: Path, output: Path | None, clip: bool) -> None:
     notices = [*tell_reading(reading), *_notices(stored, cells, known), *_clip(estimates, stored, clip)]
     while taken := [name for name in estimates if name in cells]:
         estimates = estimates.rename(columns={name: f"{name}_" for name in taken})
-    has_commas = reading.columns["rule"].str.contains("decimal comma").any()
+    rules = reading.columns["rule"]
+    with suppress(ValueError):  # of all columns, so that what is written can be read if FILE can be
+        rules = read_all(file, column_types=kinds, min_rows=1).columns["rule"]
+    has_commas = rules.str.contains("decimal comma").any()
     sep, decimal = (";", ",") if has_commas else (",", ".")
     with replacing(output) as unfinished:
         cells.join(estimates).to_csv(unfinished, index=False, sep=sep, decimal=decimal)

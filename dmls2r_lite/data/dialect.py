@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..foundation.parameters import demand
 from .forms import is_number
 
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
@@ -59,8 +60,7 @@ def parse(text: str, assumed: tuple[str, ...] = ()) -> Source:
     """
     n_skipped, separator, said = _find_start(text)
     head = list(itertools.islice(_lines(text, n_skipped), 500))
-    if not any(line.strip() for line in head):
-        raise ValueError("cannot be read as a table: it is empty")
+    demand(any(map(str.strip, head)), "cannot be read as a table: it is empty")
     quote = "'" if re.match(r"\s*'([^']|'')*'\s*([,;\t|]|$)", next(filter(str.strip, head))) else '"'
     if not separator:
         separator = _find_separator(head, quote)
@@ -173,9 +173,9 @@ def _find_separator(head: list[str], quote: str) -> str:
 
     order = sorted(rivals, key=lambda separator: (cleanness(separator), shares[separator]))
     first, second = (_SEPARATORS[separator] for separator in order[-1:-3:-1])
-    if cleanness(order[-1]) - cleanness(order[-2]) < 0.05:
-        why = f"its columns may be separated by {first} or by {second}"
-        raise ValueError(f'cannot be read as a table: {why}. Write cells that hold one of them as "a,b"')
+    is_clear = cleanness(order[-1]) - cleanness(order[-2]) >= 0.05
+    why = f"its columns may be separated by {first} or by {second}"
+    demand(is_clear, f'cannot be read as a table: {why}. Write cells that hold one of them as "a,b"')
     return order[-1]
 
 
@@ -188,16 +188,15 @@ def _cuts_numbers(rows: list[list[str]]) -> bool:
 def _rows(text: str, n_skipped: int, separator: str, quote: str) -> Iterator[tuple[int, list[str]]]:
     """The line in which each row starts, and its cells; first that of the names."""
     reader = _split(_lines(text, n_skipped), separator, quote, strict=True)
-    start, n_names, number = n_skipped + 1, 0, 0
+    start, n_names = n_skipped + 1, 0
     try:
         for row in reader:
             if row and (len(row) > 1 or n_names < 2 or row[0].strip()):  # else an empty line
                 n_names = n_names or len(row)
                 if len(row) != n_names:
-                    why = f"{n_names} names in the first line, but {len(row)} values in row {number}"
+                    why = f"{n_names} names in the first line, but {len(row)} values in line {start}"
                     raise ValueError(f"cannot be read as a table: {why}")
                 yield start, row
-                number += 1
             start = n_skipped + reader.line_num + 1
     except csv.Error as error:
         raise ValueError(f"cannot be read as a table: {error}, in the row from line {start}") from error

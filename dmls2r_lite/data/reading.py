@@ -108,13 +108,13 @@ def read(
     given = split_missing(missing_values, names)
     try:
         missing = {name: source.missing.union(given.get("", ()), given.get(name, ())) for name in names}
-        table, columns = recognise(cells, kinds, missing, target)
+        table, columns = recognise(cells.set_axis(source.lines), kinds, missing, target)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     unnamed = [name for name in table if str(name).startswith("Unnamed: ") and name not in kinds]
     counted = [np.arange(start, start + len(table)) for start in (0, 1)]
     counts = [name for name in unnamed if any(np.array_equal(table[name], rows) for rows in counted)]
-    table = table.drop(columns=counts).dropna(how="all")
+    table = table.set_axis(cells.index).drop(columns=counts).dropna(how="all")
     wanted = f"{path} must hold {min_rows} rows or more with values below the line of names"
     demand(len(table) >= min_rows, f"{wanted}, got {len(table)}")
     table, marked = _mark_missing(table, source.cells, given)
@@ -272,9 +272,8 @@ def _read_parquet(content: bytes) -> Source:
     counts = table.index.names == [None] and types.is_numeric_dtype(table.index)
     index_names = ["" if name is None else name for name in table.index.names]
     table = table.reset_index(names=index_names, drop=counts, allow_duplicates=True)
-    names = [str(column).strip() for column in table.columns]
-    cells, lines = name_columns(names, table, are_certain=True), list(range(1, len(table) + 1))
-    return Source(cells, lines, ",", (), frozenset([""]))  # Parquet knows missing values
+    cells = name_columns([str(name).strip() for name in table], table, are_certain=True)
+    return Source(cells, list(range(1, len(table) + 1)), ",", (), frozenset([""]))  # it knows missing values
 
 
 def _read_sheet(file_name: str, content: bytes, sheet: str) -> Source:

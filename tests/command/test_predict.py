@@ -163,6 +163,13 @@ def test_a_row_by_itself_and_a_column_that_counts_rows_here(save, table):
     np.testing.assert_allclose(found, expected[:3], rtol=1e-12)
 
 
+def test_decimals_are_written_as_in_columns_that_are_not_used(save, table):
+    run(save("size"), table.drop(columns="price").assign(size="1,5"), sep=";")
+    written = reading.read("new_predictions.csv")
+    assert written.table["size"].tolist() == [1.5] * 40
+    assert written.columns.loc[["size", "prediction"], "taken_for"].tolist() == ["number"] * 2
+
+
 def test_names_that_the_table_has_too(save, table):
     table = table.assign(prediction=1, prediction_="x")
     assert [*run(save(), table)[1]] == [*table, "prediction__"]
@@ -174,8 +181,8 @@ def test_names_that_the_table_has_too(save, table):
         ({"hour": None, "code": None}, "new.csv lacks columns that are needed: code, hour"),
         ({"size": None, "Size": 1.5}, "lacks columns that are needed: size; did you mean Size?"),
         ({"size": "1,060"}, "decimal mark or a thousands separator: write numbers without the latter\n"),
-        ({"size": "large"}, "column 'size' must hold numbers, got 'large' (row 1)"),
-        ({"day": 1.5}, "column 'day' must hold dates, got '1.5' (row 1)"),
+        ({"size": "large"}, "column 'size' must hold numbers, got 'large' (line 2)"),
+        ({"day": 1.5}, "column 'day' must hold dates, got '1.5' (line 2)"),
         ({"hour": "2024-01-01"}, "column 'hour' must hold times, got '2024-01-01'"),
         (dict.fromkeys(FEATURES, np.nan), "must hold 1 rows or more with values"),
         ({}, "new.csv must hold 1 rows or more with values below the line of names, got 0"),

@@ -234,7 +234,7 @@ class TestFiles:
         for sheet, message in {
             "": r"one of its sheets \(site, lab 2\), as in 't.xlsx::site', got none",
             "::Lab": r"\(site, lab 2\), as in 't.xlsx::site', got Lab",
-            "::lab 2": r"'a' seems to hold numbers, but has 'n.d.' \(row 3\)",
+            "::lab 2": r"'a' seems to hold numbers, but has 'n.d.' \(line 4\)",
         }.items():
             with pytest.raises(ValueError, match=message):
                 read(f"{path}{sheet}")
@@ -292,9 +292,9 @@ class TestFiles:
             ("t.csv", "a,b\n1,2\n", "must hold 3 rows or more with values below the line of names, got 1"),
             ("t.csv", "1,2\n3,4\n5,6\n", "must have the names of its columns in the first line, got 1, 2"),
             ("t.csv", "Lab,Lab,y\na,b,y\n" + ROWS, "more than one column named Lab: rename them, and leave"),
-            ("t.csv", "a,b\n1,2\n3,4,5\n6,7\n", "2 names in the first line, but 3 values in row 2"),
-            ("t.csv", "a,b\n" + ROWS, "2 names in the first line, but 3 values in row 1"),
-            ("t.csv", "a,b\n1,2\n3,4\n5,6\n7\n", "2 names in the first line, but 1 values in row 4"),
+            ("t.csv", "a,b\n1,2\n3,4,5\n6,7\n", "2 names in the first line, but 3 values in line 3"),
+            ("t.csv", "a,b\n" + ROWS, "2 names in the first line, but 3 values in line 2"),
+            ("t.csv", "a,b\n1,2\n3,4\n5,6\n7\n", "2 names in the first line, but 1 values in line 5"),
             ("t.csv", "a|b,c\nx|y,z\nu|v,w\np|q,r\n", "may be separated by (commas or by b|bars or by c)"),
             ("t.csv", 'a,n\n1,x\n2,"y\n3,z\n4,"w\n5,v\n', "expected after '\"', in the row from line 3"),
             ("t.csv", "größe,n\n1,ä\n2,ö\n3,".encode() + b"\xe4\n", "is damaged or cut off at byte"),

@@ -119,10 +119,10 @@ class TestNumbers:
         assert read_column("5,234,974", "1,100,554", "3,670,417")[2:] == (rule, False)
 
     def test_infinite_ones_are_refused(self, read_column, tmp_path):
-        with pytest.raises(ValueError, match=r"column 'a' must be finite, got 1e400 in row 2"):
+        with pytest.raises(ValueError, match=r"column 'a' must be finite, got 1e400 in line 3"):
             read_column("1", "1e400", "3")
         pd.DataFrame({"a": [1.0, np.inf, 3]}).to_parquet(tmp_path / "t.parquet")
-        with pytest.raises(ValueError, match=r"column 'a' must be finite, got inf in row 2"):
+        with pytest.raises(ValueError, match=r"column 'a' must be finite, got inf in line 2"):
             read(tmp_path / "t.parquet")
 
 
@@ -135,7 +135,7 @@ class TestWords:
     def test_words_among_numbers_are_named_at_any_share(self, read_column, word, n_words):
         values = [str(row + 10) for row in range(20)]
         values[1 : 1 + n_words] = [word] * n_words
-        with pytest.raises(ValueError, match=re.escape(f"seems to hold numbers, but has '{word}' (row 2)")):
+        with pytest.raises(ValueError, match=re.escape(f"seems to hold numbers, but has '{word}' (line 3)")):
             read_column(*values)
 
     @pytest.mark.parametrize(
@@ -143,17 +143,17 @@ class TestWords:
     )  # fmt: skip
     def test_units_and_signs_in_all_cells(self, read_column, first):
         others = [first.replace("8", "9").replace("5", "7").replace("1", "2"), first.replace("8", "11")]
-        with pytest.raises(ValueError, match=rf"seems to hold numbers, but has '{first}'.* \(row 1\)"):
+        with pytest.raises(ValueError, match=rf"seems to hold numbers, but has '{first}'.* \(line 2\)"):
             read_column(first, *others)
 
     @pytest.mark.parametrize(
         ("text", "where"),
         [
-            ("a,y\n1,11\n2,19\n3,31\n4,n.d.\n5,n.d.\n6,n.d.\n7,n.d.\n", r"'y' .* has 'n.d.' \(row 4\)"),
-            ("a,y\n7.7,11\nn.d.,19\n4.3,31\nn.d.,42\n5.0,\nn.d.,\n", r"'a' .* has 'n.d.' \(row 2\)"),
-            ("a,y\n" + "1,2\n" * 20 + "x,2\n", r"'a' .* has 'x' \(row 21\)"),
-            ("a,y\n1,2\n3,inf\n5,6\n", r"'y' .* has 'inf' \(row 2\)"),
-            ("a,y\n1,2\n2,3\n3,4\nTotal,9\n", r"'a' .* has 'Total' \(row 4\)"),
+            ("a,y\n1,11\n2,19\n3,31\n4,n.d.\n5,n.d.\n6,n.d.\n7,n.d.\n", r"'y' .* has 'n.d.' \(line 5\)"),
+            ("a,y\n7.7,11\nn.d.,19\n4.3,31\nn.d.,42\n5.0,\nn.d.,\n", r"'a' .* has 'n.d.' \(line 3\)"),
+            ("a,y\n" + "1,2\n" * 20 + "x,2\n", r"'a' .* has 'x' \(line 22\)"),
+            ("a,y\n1,2\n3,inf\n5,6\n", r"'y' .* has 'inf' \(line 3\)"),
+            ("a,y\n1,2\n2,3\n3,4\nTotal,9\n", r"'a' .* has 'Total' \(line 5\)"),
         ],
     )
     def test_in_target_and_features(self, write, text, where):
@@ -162,7 +162,7 @@ class TestWords:
 
     def test_codes_of_numbers_and_names_can_be_used(self, write):
         path = write("gen,a,y\nCheck,1,3\n101,2,4\n102,3,5\n101,4,6\nCheck,5,\n102,6,\n")
-        with pytest.raises(ValueError, match=r"has 'Check' \(row 1\).*column_types='gen=category'"):
+        with pytest.raises(ValueError, match=r"has 'Check' \(line 2\).*column_types='gen=category'"):
             load_dataset(path, target="y")
         data = load_dataset(path, target="y", column_types="gen=category")
         assert data.features["gen"].tolist() == ["Check", "101", "102", "101", "Check", "102"]
@@ -205,8 +205,8 @@ class TestWords:
         with pytest.raises(ValueError, match="seems to hold") as caught:
             load_dataset(path, target="y")
         a, b, y, advice, *_ = str(caught.value).split("; ")
-        assert "column 'a' seems to hold numbers, but has '0 mm', '1 mm', '2 mm' (row 1)" in a
-        assert b == "column 'b' seems to hold dates, but has 'n.d.' (row 10)"
+        assert "column 'a' seems to hold numbers, but has '0 mm', '1 mm', '2 mm' (line 2)" in a
+        assert b == "column 'b' seems to hold dates, but has 'n.d.' (line 11)"
         assert "column 'y' seems to hold" in y
         assert "say what it holds by column_types='a=category'" in advice
         with pytest.raises(
@@ -236,14 +236,18 @@ class TestWords:
         assert "NA is one of them" in rule
         names, _, rule, guessed = read_column("Wien", "NA", "Graz")
         assert pd.isna(names[1])
+        assert (rule, guessed) == ("texts; NA for missing", False)
         for kind, n_missing in {
             "text": 1,
             "category": 1,
             "category with NA": 0,
         }.items():  # whatever is beside
-            codes = read_column("AT", "NA", "DE", column_types=f"a={kind}")[0]
-            assert pd.isna(codes).sum() == n_missing
-        assert (rule, guessed) == ("texts; NA for missing", False)
+            codes, _, rule, guessed = read_column("AT", "NA", "DE", column_types=f"a={kind}")
+            assert (pd.isna(codes).sum(), "; NA is one of them" in rule, guessed) == (
+                n_missing,
+                not n_missing,
+                False,
+            )
 
     @pytest.mark.parametrize("mark", ["", "NA", "NaN", "?", "-", ".", "null"])
     def test_marks_of_missing_values(self, write, mark):
@@ -428,9 +432,9 @@ class TestKinds:
             ("a", "got a="),
             ("bb=text", "column_types must name a column of t.csv (a, b), got 'bb'; did you mean b?"),
             ({"c": "text"}, "column_types must name a column of t.csv (a, b), got 'c'"),
-            ("b=number", "column 'b' must hold numbers, got 'x' (row 1)"),
-            ("b=date", "column 'b' must hold dates, got 'x' (row 1)"),
-            ("a=time", "column 'a' must hold times, got '1' (row 1)"),
+            ("b=number", "column 'b' must hold numbers, got 'x' (line 2)"),
+            ("b=date", "column 'b' must hold dates, got 'x' (line 2)"),
+            ("a=time", "column 'a' must hold times, got '1' (line 2)"),
         ],
     )
     def test_wrong_kinds(self, write, kinds, message):
