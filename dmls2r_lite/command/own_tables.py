@@ -101,7 +101,7 @@ def choose(file: Path, n: int, given: dict[str, str], targets: Path | None, outp
     rows = table.index[chosen]
     written = reading.cells.loc[rows]
     line, rank = (name if name not in written else f"{name} in {file.name}" for name in ("line", "rank"))
-    written.insert(0, line, [reading.lines[row] for row in rows])
+    written.insert(0, line, reading.lines_of(rows))
     written.insert(1, rank, range(1, n + 1))
     figure = _draw(table, is_labeled, chosen, file.name)
     with replacing(output) as unfinished, replacing(picture) as unfinished_picture:

@@ -46,6 +46,10 @@ class Reading(Source):
     columns: pd.DataFrame
     marked: dict[tuple[str, str], pd.Series]
 
+    def lines_of(self, rows: pd.Index) -> np.ndarray:
+        """The line of each of some rows, which are named by the index of `table`."""
+        return np.array(self.lines)[rows]
+
 
 def read(
     path: str | Path,
@@ -112,8 +116,7 @@ def read(
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     unnamed = [name for name in table if str(name).startswith("Unnamed: ") and name not in kinds]
-    counted = [np.arange(start, start + len(table)) for start in (0, 1)]
-    counts = [name for name in unnamed if any(np.array_equal(table[name], rows) for rows in counted)]
+    counts = [name for name in unnamed if any(np.array_equal(table[name], cells.index + n) for n in (0, 1))]
     table = table.set_axis(cells.index).drop(columns=counts).dropna(how="all")
     wanted = f"{path} must hold {min_rows} rows or more with values below the line of names"
     demand(len(table) >= min_rows, f"{wanted}, got {len(table)}")
@@ -186,11 +189,10 @@ def _mark_missing(
     marked = {}
     for name, value in ((name, value) for name, values in given.items() for value in values):
         number = float(pd.to_numeric(value, errors="coerce"))
-        stands = (table.select_dtypes("float") - number).abs() <= 1e-12 * abs(number)
-        stands &= np.isfinite(number)
+        near = (table.select_dtypes("float") - number).abs() <= 1e-12 * abs(number)
         date = pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
         days = table.select_dtypes("datetime").apply(lambda column: column.dt.normalize())
-        stands = stands.join(days == date)
+        stands = (near & np.isfinite(number)).join(days == date)
         texts = cells.astype(str).apply(lambda column: column.str.strip())
         where = (texts == value) | stands.reindex_like(cells).eq(True)
         where = where.filter([name]) if name else where
