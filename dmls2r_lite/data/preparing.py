@@ -128,10 +128,10 @@ def _to_numbers(X: pd.DataFrame) -> pd.DataFrame:
 def _to_days(X: pd.DataFrame) -> pd.DataFrame:
     def convert(column: pd.Series) -> pd.Series:
         if not types.is_datetime64_any_dtype(column):
-            first, *others = read_dates(as_texts(column.dropna())).values()
+            first, *others = read_dates(as_texts(column).reset_index(drop=True).dropna()).values()
             if not all(map(first.equals, others)):
                 raise ValueError("day or month may come first: make dates by pd.to_datetime with a format")
-            column = first.reindex(column.index)
+            column = first.reindex(range(len(column))).set_axis(column.index)
         return (pd.to_datetime(without_zone(column)) - pd.Timestamp(1970, 1, 1)) / pd.Timedelta("1D")
 
     return _convert(X, "dates", convert)

@@ -95,10 +95,10 @@ class TestPreprocessor:
         assert_frame_equal(pickle.loads(pickle.dumps(fitted)).transform(new), X)
 
         written = train.assign(when="31.01.1970", flag=["true", "FALSE", " True", "False"], color=" red ")
-        X = fitted.transform(written)  # as in a file
-        assert X["when"].tolist() == [30] * 4
-        assert X["flag=True"].tolist() == [1, 0, 1, 0]
-        assert X["color=red"].tolist() == [1] * 4
+        X = fitted.transform(pd.concat([written, written[:1]]))  # as in a file
+        assert X["when"].tolist() == [30] * 5
+        assert X["flag=True"].tolist() == [1, 0, 1, 0, 1]
+        assert X["color=red"].tolist() == [1] * 5
         zoned = train.assign(when=pd.to_datetime(["1970-01-11 01:00+01:00"] * 4))
         assert fitted.transform(zoned)["when"].tolist() == [10] * 4
 
