@@ -146,8 +146,7 @@ def predict(model: Path, file: Path, output: Path | None, clip: bool) -> None:
     cells = reading.cells
     known = reading.table[list(kinds)].dropna(how="all")
     predicted = stored.predict(known)
-    wanted = f"the model estimates {predicted.shape[-1]} numbers for each row: use it in Python"
-    demand(predicted.ndim == 1, wanted)
+    demand(predicted.ndim == 1, f"the model estimates {predicted.shape[-1]} numbers a row: use it in Python")
     estimates = pd.DataFrame({"prediction": predicted}, index=known.index)
     if (intervals := stored.predict_interval(known)) is not None:
         estimates[["low", "high"]] = intervals

@@ -138,7 +138,11 @@ def _to_days(X: pd.DataFrame) -> pd.DataFrame:
 
 
 def _to_hours(X: pd.DataFrame) -> pd.DataFrame:
-    return _convert(X, "times", lambda column: pd.to_timedelta(column) / pd.Timedelta("1h"))
+    def convert(column: pd.Series) -> pd.Series:
+        times = column if types.is_timedelta64_dtype(column) else "0 days " + as_texts(column)
+        return pd.to_timedelta(times) / pd.Timedelta("1h")  # which would take 5 for nanoseconds
+
+    return _convert(X, "times", convert)
 
 
 def _to_texts(X: pd.DataFrame) -> pd.DataFrame:

@@ -216,7 +216,7 @@ def test_other_arguments_are_refused(save, table):
         ([model, "new.csv", "--output", "no/a.csv"], "there is no folder no"),
         ([model, "new.csv", "--clip"], "the model does not know the range of its labels"),
         (["array.dmls2r", "new.csv"], "knows no columns by name"),
-        (["both.dmls2r", "new.csv"], "the model estimates 2 numbers for each row"),
+        (["both.dmls2r", "new.csv"], "the model estimates 2 numbers a row"),
     ]:
         result = predict(*arguments)
         assert result.exit_code == 1

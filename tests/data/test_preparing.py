@@ -116,6 +116,7 @@ class TestPreprocessor:
     def test_wrong_new_rows(self, train):
         fitted = make_preprocessor(train).fit(train)
         times, numbers = [("clock", 3.5, "times")], [("x", pd.Timestamp(2020, 1, 1), "numbers")]
+        times += [("clock", "5", "times")]  # nanoseconds, to pandas
         dates = [("when", 3, "dates"), ("when", "soon", "dates"), ("when", "03/04/2020", "dates")]
         for column, value, kind in [*dates, *times, *numbers, ("x", "many", "numbers")]:
             with pytest.raises(ValueError, match=f"column '{column}' must hold {kind}, as in training"):
