@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +42,8 @@ def read(file: Path, given: dict[str, str]) -> None:
     """Show how the columns of FILE, a table, are understood, and what should be looked at.
 
     Each column with what it is taken for, its first values as written and as read, and by which rule; ?
-    marks a guess that could change numbers. With -p target COLUMN also what a run would do to the columns,
-    and what it would warn of.
+    marks a guess that could change numbers. Then what a run would do to the columns, and what it would warn
+    of: more of both with -p target COLUMN.
     """
     from ..data import datasets, noticing, preparing
 
@@ -53,14 +54,12 @@ def read(file: Path, given: dict[str, str]) -> None:
         guess = "?" if row["guessed"] else ""
         rows.append((noticing.shorten(name), row["taken_for"], guess, written, as_read, row["rule"]))
     heading, n_known = f"{file.name}: {len(y)} rows, {len(rows) - 1} columns", int(y.notna().sum())
-    described = preparing.describe_columns(features, y if n_known else None)
+    described = preparing.describe_columns(features, y)
     notices = [notice.text for notice in noticing.find_notices(features, y, described)]
     if "target" in given:
-        heading += f"; {noticing.shorten(y.name)} is known in {n_known}"
-        if n_known < 2:
-            notices.append(
-                f"{noticing.shorten(y.name)} is known in {n_known}: dmls2r choose says which to label"
-            )
+        known = f"{noticing.shorten(y.name)} is known in {n_known}"
+        heading += f"; {known}"
+        notices += [f"{known}: dmls2r choose says which to label"] * (n_known < 2)
     click.echo("\n".join([heading, *reading.assumed, "", *align(rows)]))
     done = datasets.tell_columns(described)
     for about, texts in {"What is done to columns:": done, "Look at this:": notices}.items():
@@ -92,11 +91,9 @@ def choose(file: Path, n: int, given: dict[str, str], targets: Path | None, outp
     picture = output.with_suffix(".png")
     reading, table, y = read_given(file, given)
     is_labeled = y.notna().to_numpy()
-    others = None
-    if targets:
-        types = datasets.same_types(reading, table)
-        others = read_alike(targets, types, given.get("missing_values", "")).table
-    described = preparing.describe_columns(table)
+    types, missing_values = datasets.same_types(reading, table), given.get("missing_values", "")
+    others = read_alike(targets, types, missing_values).table if targets else None
+    described = preparing.describe_columns(table, y)
     kept = described[~described["treatment"].str.startswith("left out")]
     demand(len(kept), f"{file.name} must have a column that can be used, and not be the same in all rows")
     table = table[kept.index]
@@ -137,6 +134,7 @@ def predict(model: Path, file: Path, output: Path | None, clip: bool) -> None:
     import pandas as pd
 
     from ..data.datasets import tell_reading
+    from ..data.reading import read as read_all
     from ..foundation.files import replacing
     from ..practice.storing import load_model
 
@@ -148,15 +146,17 @@ def predict(model: Path, file: Path, output: Path | None, clip: bool) -> None:
     cells = reading.cells
     known = reading.table[list(kinds)].dropna(how="all")
     predicted = stored.predict(known)
-    wanted = f"the model estimates {predicted.shape[-1]} numbers for each row: use it in Python"
-    demand(predicted.ndim == 1, wanted)
+    demand(predicted.ndim == 1, f"the model estimates {predicted.shape[-1]} numbers a row: use it in Python")
     estimates = pd.DataFrame({"prediction": predicted}, index=known.index)
     if (intervals := stored.predict_interval(known)) is not None:
         estimates[["low", "high"]] = intervals
     notices = [*tell_reading(reading), *_notices(stored, cells, known), *_clip(estimates, stored, clip)]
     while taken := [name for name in estimates if name in cells]:
         estimates = estimates.rename(columns={name: f"{name}_" for name in taken})
-    has_commas = reading.columns["rule"].str.contains("decimal comma").any()
+    rules = reading.columns["rule"]
+    with suppress(ValueError):  # of all columns, so that what is written can be read if FILE can be
+        rules = read_all(file, column_types=kinds, min_rows=1).columns["rule"]
+    has_commas = rules.str.contains("decimal comma").any()
     sep, decimal = (";", ",") if has_commas else (",", ".")
     with replacing(output) as unfinished:
         cells.join(estimates).to_csv(unfinished, index=False, sep=sep, decimal=decimal)
@@ -204,9 +204,8 @@ def _notices(stored: StoredModel, cells: pd.DataFrame, known: pd.DataFrame) -> I
             f"farther from all values of the training than those are apart: {where}. Mistyped, or in another "
             "unit? If not, the model knows nothing of such rows, and their intervals are too narrow"
         )
-    for name, n_missing in known.isna().sum().items():
-        if n_missing:
-            yield f"{shorten(name)}: {n_missing} without a value, filled as in training"
+    for name, n_missing in known.isna().sum()[lambda counts: counts > 0].items():
+        yield f"{shorten(name)}: {n_missing} without a value, filled as in training"
     for column, rows in stored.unseen_categories(known).groupby("column", sort=False):
         n, pairs = rows["rows"].sum(), zip(rows["value"], rows["alike"], strict=True)
         values = [repr(shorten(value)) + f" for {shorten(known)!r}" * (known != "") for value, known in pairs]

@@ -92,10 +92,8 @@ class Dataset:
         if known.all():
             return self
         target, groups = self.target[known], None if self.groups is None else self.groups[known]
-        n_unlabeled = _usual_n_unlabeled(target)
-        return replace(
-            self, features=self.features[known], target=target, n_unlabeled=n_unlabeled, groups=groups
-        )
+        features, n_unlabeled = self.features[known], _usual_n_unlabeled(target)
+        return replace(self, features=features, target=target, n_unlabeled=n_unlabeled, groups=groups)
 
 
 def load_dataset(

@@ -15,10 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..foundation.parameters import demand
 from .forms import is_number
 
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 _CHUNK = 2**15  # rows
+MISSING = frozenset(["", "?", "-", ".", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan"])
+MISSING |= {"NULL", "null", "None", "<NA>", "#NA", "#N/A"}
 
 
 @dataclass(frozen=True)
@@ -35,12 +38,15 @@ class Source:
         Between columns; a comma for files that are no text.
     assumed : tuple of str
         What was assumed of the file as a whole.
+    missing : frozenset of str
+        Texts that stand for no value in such a file.
     """
 
     cells: pd.DataFrame
     lines: list[int]
     separator: str
     assumed: tuple[str, ...]
+    missing: frozenset[str] = MISSING
 
 
 def parse(text: str, assumed: tuple[str, ...] = ()) -> Source:
@@ -54,8 +60,7 @@ def parse(text: str, assumed: tuple[str, ...] = ()) -> Source:
     """
     n_skipped, separator, said = _find_start(text)
     head = list(itertools.islice(_lines(text, n_skipped), 500))
-    if not any(line.strip() for line in head):
-        raise ValueError("cannot be read as a table: it is empty")
+    demand(any(map(str.strip, head)), "cannot be read as a table: it is empty")
     quote = "'" if re.match(r"\s*'([^']|'')*'\s*([,;\t|]|$)", next(filter(str.strip, head))) else '"'
     if not separator:
         separator = _find_separator(head, quote)
@@ -94,13 +99,13 @@ def name_columns(names: Sequence[str], cells: pd.DataFrame, are_certain: bool = 
     def occurs(name: str) -> bool:
         return any(str(cell).strip() == name for cell in cells[name].tolist())
 
+    if are_certain and not repeated and len(numbers) < len(given):
+        return cells
     if len(numbers) > len(given) / 2 and (not is_scale or repeated or len(numbers) == len(given)):
         wrong = "numbers"
     elif repeated:
         advice = "rename them, and leave one line of names"
         raise ValueError(f"has more than one column named {', '.join(repeated)}: {advice}")
-    elif are_certain:
-        return cells
     elif any(map(occurs, texts)) if len(texts) < len(names) else len(texts) > 1 and all(map(occurs, texts)):
         wrong = f"{next(filter(occurs, texts))!r} occurs again below"
     else:
@@ -168,9 +173,9 @@ def _find_separator(head: list[str], quote: str) -> str:
 
     order = sorted(rivals, key=lambda separator: (cleanness(separator), shares[separator]))
     first, second = (_SEPARATORS[separator] for separator in order[-1:-3:-1])
-    if cleanness(order[-1]) - cleanness(order[-2]) < 0.05:
-        why = f"its columns may be separated by {first} or by {second}"
-        raise ValueError(f'cannot be read as a table: {why}. Write cells that hold one of them as "a,b"')
+    is_clear = cleanness(order[-1]) - cleanness(order[-2]) >= 0.05
+    why = f"its columns may be separated by {first} or by {second}"
+    demand(is_clear, f'cannot be read as a table: {why}. Write cells that hold one of them as "a,b"')
     return order[-1]
 
 
@@ -183,16 +188,15 @@ def _cuts_numbers(rows: list[list[str]]) -> bool:
 def _rows(text: str, n_skipped: int, separator: str, quote: str) -> Iterator[tuple[int, list[str]]]:
     """The line in which each row starts, and its cells; first that of the names."""
     reader = _split(_lines(text, n_skipped), separator, quote, strict=True)
-    start, n_names, number = n_skipped + 1, 0, 0
+    start, n_names = n_skipped + 1, 0
     try:
         for row in reader:
             if row and (len(row) > 1 or n_names < 2 or row[0].strip()):  # else an empty line
                 n_names = n_names or len(row)
                 if len(row) != n_names:
-                    why = f"{n_names} names in the first line, but {len(row)} values in row {number}"
+                    why = f"{n_names} names in the first line, but {len(row)} values in line {start}"
                     raise ValueError(f"cannot be read as a table: {why}")
                 yield start, row
-                number += 1
             start = n_skipped + reader.line_num + 1
     except csv.Error as error:
         raise ValueError(f"cannot be read as a table: {error}, in the row from line {start}") from error

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
 import pandas as pd
 
 _TO_ASCII = str.maketrans(
@@ -30,7 +31,8 @@ COMPACT = re.compile(  # 20200131, 2020013123: dates only if that is said
     re.ASCII,
 )
 TIME = re.compile(r"(\d{1,3}):[0-5]\d(:[0-5]\d)?( ?[ap]m)?", re.IGNORECASE | re.ASCII)
-_ZONE = re.compile(r":\d{2}\S*(?:Z|[+-]\d{2}:?\d{2})$")
+_ZONE = re.compile(r":\d{2}\S*(?:Z|[+-]\d{2}(?::?\d{2})?)$")
+_NEEDLESS = re.compile(r"\.0$| 00:00:00$")
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _BY_NAME = ("%d-%b-%Y", "%d/%b/%Y", "%d.%b.%Y", "%d %b %Y", "%b %d, %Y", "%b %d %Y")
 _DATES = {
@@ -227,6 +229,22 @@ def are_seasons(texts: Iterable[str]) -> bool:
     return all(pair and (int(pair[1]) + 1) % 100 == int(pair[2]) for pair in pairs)
 
 
+def as_texts(values: pd.Series) -> pd.Series:
+    """Values as a text file has them, each by itself: whole numbers without a point, days without a clock.
+
+    Raises
+    ------
+    ValueError
+        If a value is a list, for example; does not name the column.
+    """
+    cells = values.tolist()
+    if several := [cell for cell in cells if isinstance(cell, (list, dict, np.ndarray, bytes))]:
+        raise ValueError(f"must hold one value per cell, got {several[0]!r}")
+    pairs = zip(values.astype(str), cells, strict=True)
+    texts = [text if isinstance(cell, str) else _NEEDLESS.sub("", str(text)) for text, cell in pairs]
+    return pd.Series(texts, values.index, dtype=object).str.strip().where(values.notna(), np.nan)
+
+
 def without_zone(dates: pd.Series) -> pd.Series:
     """Dates with a time zone in UTC, others as they are."""
     return dates.dt.tz_convert(None) if getattr(dates.dt, "tz", None) else dates
@@ -240,11 +258,10 @@ def parse_dates(texts: pd.Series, formats: Sequence[str]) -> pd.Series | None:
     ValueError
         If only some have a time zone.
     """
-    has_zone = texts.str.contains(_ZONE)
-    _check_alike(texts, has_zone, "dates that all have a time zone,")
+    _check_alike(texts, texts.str.contains(_ZONE), "dates that all have a time zone,")
     for date_format in formats:
         with suppress(ValueError):
-            return without_zone(pd.to_datetime(texts, format=date_format, utc=bool(has_zone.any())))
+            return without_zone(pd.to_datetime(texts, format=date_format, utc=True))
     return None
 
 

@@ -12,12 +12,11 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
-from .forms import read_dates, seem_unread, without_zone
+from .forms import as_texts, read_dates, seem_unread, without_zone
 from .noticing import count_distinct, one_sided
 
 MAX_CATEGORIES = 20  # 0/1 columns made of one column; rarer categories share the last of them
 MIN_TEXTS = 5  # that are all different are no categories
-EPOCH = pd.Timestamp(1970, 1, 1)
 
 
 def describe_columns(features: pd.DataFrame, target: pd.Series | None = None) -> pd.DataFrame:
@@ -129,28 +128,33 @@ def _to_numbers(X: pd.DataFrame) -> pd.DataFrame:
 def _to_days(X: pd.DataFrame) -> pd.DataFrame:
     def convert(column: pd.Series) -> pd.Series:
         if not types.is_datetime64_any_dtype(column):
-            known = column.dropna().astype(str).str.strip()
-            column = next(iter(read_dates(known).values())).reindex(column.index)
-        return (pd.to_datetime(without_zone(column)) - EPOCH) / pd.Timedelta("1D")
+            first, *others = read_dates(as_texts(column).reset_index(drop=True).dropna()).values()
+            if not all(map(first.equals, others)):
+                raise ValueError("day or month may come first: make dates by pd.to_datetime with a format")
+            column = first.reindex(range(len(column))).set_axis(column.index)
+        return (pd.to_datetime(without_zone(column)) - pd.Timestamp(1970, 1, 1)) / pd.Timedelta("1D")
 
     return _convert(X, "dates", convert)
 
 
 def _to_hours(X: pd.DataFrame) -> pd.DataFrame:
-    return _convert(X, "times", lambda column: pd.to_timedelta(column) / pd.Timedelta("1h"))
+    def convert(column: pd.Series) -> pd.Series:
+        times = column if types.is_timedelta64_dtype(column) else "0 days " + as_texts(column)
+        return pd.to_timedelta(times) / pd.Timedelta("1h")  # which would take 5 for nanoseconds
+
+    return _convert(X, "times", convert)
 
 
 def _to_texts(X: pd.DataFrame) -> pd.DataFrame:
-    texts = X.astype(str).apply(lambda column: column.str.strip())
     same = {"true": "True", "TRUE": "True", "false": "False", "FALSE": "False"}
-    return texts.replace(same).astype(object).where(X.notna(), np.nan)
+    return _convert(X, "texts", as_texts).replace(same)
 
 
 def _convert(X: pd.DataFrame, kind: str, convert: Callable[[pd.Series], pd.Series]) -> pd.DataFrame:
     converted = {}
     for name, column in X.items():
         try:
-            if kind != "numbers" and types.is_numeric_dtype(column) and column.notna().any():
+            if kind in ("dates", "times") and types.is_numeric_dtype(column) and column.notna().any():
                 raise TypeError("got numbers")
             if column.dtype.kind in "mM" and kind == "numbers":
                 raise TypeError("got dates or times")

@@ -12,17 +12,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api import types
 
 from ..foundation.parameters import check_rules, demand, did_you_mean, shown
 from .dialect import Source, name_columns, parse
 from .noticing import enumerate_names, shorten
-from .recognising import DECIMALS, KINDS, MISSING, ORDERS, WITH_NA, recognise
+from .recognising import DECIMALS, KINDS, WITH_NA, recognise
 from .unpacking import decode, split_sheet, unpack
 
 MAX_LISTED = 50  # columns in a message
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Reading(Source):
     """A table, and how it was understood.
 
@@ -37,7 +38,7 @@ class Reading(Source):
         read), `guessed` (whether the file leaves open what was assumed, and it could change numbers).
     marked : dict of (str, str) to pandas.Series of int
         By what `missing_values` names, "" for all columns, and value: how often each column had it.
-    cells, lines, separator, assumed
+    cells, lines, separator, assumed, missing
         See `Source`; the index of `cells` is that of `table`, with rows that are left out there.
     """
 
@@ -80,7 +81,8 @@ def read(
     column_types : str or mapping of str to str, optional
         What columns hold, whatever they look like: number, category, text, date (or: day first, month
         first) or time; as a text ``gen=category, when=date``. Of a number it says too that a mark which may
-        be one of decimals is; decimal point, decimal comma: if it is that one; number of any mark: no.
+        be one of decimals is; decimal point, decimal comma: if it is that one; number of any mark: no. In a
+        category with NA that is a text; in one that is said to be a category or text it is missing.
     missing_values : str, default=""
         What stands for a missing value besides, separated by commas: in all columns, or in one, as in
         ``-999; age=98,99``.
@@ -107,15 +109,15 @@ def read(
     names = list(map(str, source.cells))
     kinds = check_types(path.name, column_types, names)
     cells = source.cells.drop(columns=expand_columns(path.name, drop_columns, names))
-    marks = frozenset([""]) if ".parquet" in path.name.lower() else MISSING  # Parquet knows missing values
     given = split_missing(missing_values, names)
     try:
-        missing = {name: marks.union(given.get("", ()), given.get(name, ())) for name in map(str, cells)}
-        table, columns = recognise(cells, kinds, missing, target)
+        missing = {name: source.missing.union(given.get("", ()), given.get(name, ())) for name in names}
+        table, columns = recognise(cells.set_axis(source.lines), kinds, missing, target)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    counts = [name for name in table if str(name).startswith("Unnamed: ") and _counts_rows(table[name])]
-    table = table.drop(columns=counts).dropna(how="all")
+    unnamed = [name for name in table if str(name).startswith("Unnamed: ") and name not in kinds]
+    counts = [name for name in unnamed if any(np.array_equal(table[name], cells.index + n) for n in (0, 1))]
+    table = table.set_axis(cells.index).drop(columns=counts).dropna(how="all")
     wanted = f"{path} must hold {min_rows} rows or more with values below the line of names"
     demand(len(table) >= min_rows, f"{wanted}, got {len(table)}")
     table, marked = _mark_missing(table, source.cells, given)
@@ -147,9 +149,8 @@ def read_table(
         if column:
             check_column("missing_values", column, path.name, reading.cells)
         counts = found.filter(table.columns)[lambda counts: counts > 0]
-        if not found.any():
-            place = f"in {shorten(column)}" if column else "in the file"
-            raise ValueError(f"missing_values must occur {place}, got {value}, which does not")
+        place = f"in {shorten(column)}" if column else "in the file"
+        demand(found.any(), f"missing_values must occur {place}, got {value}, which does not")
         if not column and len(counts) > 1:
             times = enumerate_names(f"{shorten(name)} ({n})" for name, n in counts.items())
             for_one = f"{counts.index[0]}={value} is for one column"
@@ -164,12 +165,10 @@ def read_table(
     demand(not are_several, f"target must name one column, got {target}: {advice}")
     check_column("target", target, path.name, table)
     y, table = table[target], table.drop(columns=target)  # a pop would leave a block for each column
-    if not pd.api.types.is_float_dtype(y):
-        values, rule = ", ".join(map(shorten, y.dropna().unique()[:3])), reading.columns["rule"][target]
-        raise ValueError(
-            f"target must name a column of numbers, but {shorten(target)} of {path.name} holds {values}"
-            + f" ({rule.partition(';')[0]})" * ("assumed" in rule)
-        )
+    values, rule = ", ".join(map(shorten, y.dropna().unique()[:3])), reading.columns["rule"][target]
+    got = f"{shorten(target)} of {path.name} holds {values}"
+    got += f" ({rule.partition(';')[0]})" * ("assumed" in rule)
+    demand(types.is_float_dtype(y), f"target must name a column of numbers, but {got}")
     return reading, table, y
 
 
@@ -190,12 +189,12 @@ def _mark_missing(
     marked = {}
     for name, value in ((name, value) for name, values in given.items() for value in values):
         number = float(pd.to_numeric(value, errors="coerce"))
-        stands = (table.select_dtypes("float") - number).abs() <= 1e-12 * abs(number)
-        stands &= np.isfinite(number)
+        near = (table.select_dtypes("float") - number).abs() <= 1e-12 * abs(number)
         date = pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
         days = table.select_dtypes("datetime").apply(lambda column: column.dt.normalize())
-        stands = stands.join(days == date)
-        where = (cells.astype(str) == value) | stands.reindex_like(cells).eq(True)
+        stands = (near & np.isfinite(number)).join(days == date)
+        texts = cells.astype(str).apply(lambda column: column.str.strip())
+        where = (texts == value) | stands.reindex_like(cells).eq(True)
         where = where.filter([name]) if name else where
         marked[name, value] = where.sum()
         table = table.mask(where.reindex_like(table).eq(True))
@@ -262,19 +261,21 @@ def check_types(name: str, given: str | Mapping[str, str] | None, columns: Seque
         given = dict(re.findall(r"\s*(.+?)\s*(?:=\s*([^=,]*?)\s*(?:,|$)|$)", given.strip(), re.S))
     for column, kind in (given or {}).items():
         wanted = f"column_types must give a column one of {', '.join(KINDS)}, as in 'zip=text, when=date'"
-        demand(kind in (*KINDS, *ORDERS, *DECIMALS, WITH_NA), f"{wanted}, got {column}={kind}")
+        demand(kind in (*KINDS, *DECIMALS, WITH_NA), f"{wanted}, got {column}={kind}")
         check_column("column_types", column, name, columns)
     return dict(given or {})
 
 
 def _read_parquet(content: bytes) -> Source:
     try:
-        table = pd.read_parquet(io.BytesIO(content))
+        table = pd.read_parquet(io.BytesIO(content), dtype_backend="numpy_nullable")  # no integer is rounded
     except Exception as error:  # pyarrow raises many kinds
         raise ValueError(f"is not a Parquet file, or damaged: {error}") from error
-    table = table.reset_index(drop=table.index.names == [None], allow_duplicates=True)
-    names = [str(column).strip() for column in table.columns]
-    return Source(name_columns(names, table, are_certain=True), list(range(1, len(table) + 1)), ",", ())
+    counts = table.index.names == [None] and types.is_numeric_dtype(table.index)
+    index_names = ["" if name is None else name for name in table.index.names]
+    table = table.reset_index(names=index_names, drop=counts, allow_duplicates=True)
+    cells = name_columns([str(name).strip() for name in table], table, are_certain=True)
+    return Source(cells, list(range(1, len(table) + 1)), ",", (), frozenset([""]))  # it knows missing values
 
 
 def _read_sheet(file_name: str, content: bytes, sheet: str) -> Source:
@@ -297,8 +298,3 @@ def _read_sheet(file_name: str, content: bytes, sheet: str) -> Source:
     others = f" of {len(sheets)}" if len(sheets) > 1 else ""
     below, lines = cells.iloc[1:].reset_index(drop=True), [row + 1 for row in cells.index[1:]]
     return Source(name_columns(names, below), lines, ",", (f"sheet {name}{others} is read",))
-
-
-def _counts_rows(column: pd.Series) -> bool:
-    n = len(column)
-    return any(np.array_equal(column, np.arange(start, start + n)) for start in (0, 1))

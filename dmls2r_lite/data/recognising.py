@@ -16,10 +16,8 @@ from . import forms
 from .forms import COMPACT, DATE, TIME, Marks, fitting, is_number, shape, show_time
 from .noticing import MAX_NAMES, shorten
 
-MISSING = frozenset(["", "?", "-", ".", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan"])
-MISSING |= {"NULL", "null", "None", "<NA>", "#NA", "#N/A"}
-KINDS = ("number", "category", "text", "date", "time")
-ORDERS = ("day first", "month first")  # of dates: kinds too
+ORDERS = ("day first", "month first")  # of dates
+KINDS = ("number", "category", "text", "date", "time", *ORDERS)
 WITH_NA = "category with NA"  # in which that is a text, whatever stands beside it
 # The marks that stand before decimals in a column of numbers, where its file leaves that open: by a user's
 # answer, or as in the table of which this one has more rows
@@ -47,6 +45,8 @@ class Column:
         has types.
     places : numpy.ndarray of shape (n_rows,)
         Of each row's text in `texts`; -1 where one is missing.
+    lines : numpy.ndarray of shape (n_rows,)
+        Of the file, in which each row stands.
     kind : str
         number, category, text, truth, date or time; "" before it is known.
     known : array of shape (n_texts,), optional
@@ -63,6 +63,7 @@ class Column:
     said: str
     texts: list[str]
     places: np.ndarray
+    lines: np.ndarray
     kind: str = ""
     known: Any = None
     rule: str = ""
@@ -80,25 +81,24 @@ class Column:
         """
         if isinstance(cells.dtype, pd.CategoricalDtype):
             cells = cells.astype(cells.cat.categories.dtype)
-        name = str(cells.name)
+        name, lines = str(cells.name), cells.index.to_numpy()
         if not types.is_string_dtype(cells):
             values, kind = _keep_type(cells.infer_objects(), "number" if said in DECIMALS else said)
             if kind:
                 what = "true or false" if kind == "truth" else f"{kind}s"
                 places, known = values.factorize()
-                return cls(name, said, [], places, kind, known, f"{what}, as in the file")
-            cells = _as_texts(cells)
+                return cls(name, said, [], places, lines, kind, known, f"{what}, as in the file")
+            cells = forms.as_texts(cells)
         stripped = [text.strip() if isinstance(text, str) else "" for text in cells.tolist()]
         distinct = list(dict.fromkeys(stripped))
         texts, rule = [text for text in distinct if text not in missing], ""
-        are_codes = len(texts) > 1 and all(re.fullmatch("[A-Z]{2}", text) for text in texts)
-        are_codes, said = are_codes or said == WITH_NA, said.removesuffix(" with NA")
-        if are_codes and "NA" in missing.intersection(distinct):  # Namibia among countries
-            missing, rule = missing - {"NA"}, "texts; NA is one of them (assumed: all have two letters)"
+        are_codes = not said and len(texts) > 1 and all(re.fullmatch("[A-Z]{2}", text) for text in texts)
+        if (are_codes or said == WITH_NA) and "NA" in missing.intersection(distinct):  # Namibia
+            rule = "texts; NA is one of them" + " (assumed: all have two letters)" * are_codes
+            missing = missing - {"NA"}
             texts = [text for text in distinct if text not in missing]
-        place_of = {text: place for place, text in enumerate(texts)}
-        places = np.array([place_of.get(text, -1) for text in stripped], dtype=int)
-        column = cls(name, said, texts, places, rule=rule)
+        places = pd.Index(texts, dtype=object).get_indexer(pd.Index(stripped, dtype=object))
+        column = cls(name, said.removesuffix(" with NA"), texts, places, lines, rule=rule)
         column._find_kind()
         if marks := [text for text in distinct if text and text in missing]:
             column.marks = f"; {', '.join(marks)} for missing"
@@ -116,9 +116,9 @@ class Column:
         """Whether each row has one of some texts."""
         return np.isin(self.places, [place for place, text in enumerate(self.texts) if text in texts])
 
-    def _row_of(self, text: str) -> str:
-        """The first row with a text, from 1."""
-        return f"(row {self._has([text]).argmax() + 1})"
+    def _line_of(self, text: str) -> str:
+        """The first line with a text."""
+        return f"(line {self.lines[self._has([text]).argmax()]})"
 
     def _find_kind(self) -> None:
         """Say what the texts are, as far as this column alone shows; of numbers and dates all possible."""
@@ -126,13 +126,13 @@ class Column:
         form = None if self.said in ORDERS else _FORMS.get(said)
         wrong = [text for text in self.texts if form and not form(text)]
         if wrong := [text for text in wrong if said != "date" or not COMPACT.fullmatch(text)]:
-            raise ValueError(f"must hold {said}s, got {wrong[0]!r} {self._row_of(wrong[0])}")
+            raise ValueError(f"must hold {said}s, got {wrong[0]!r} {self._line_of(wrong[0])}")
 
         def is_all(kind: str) -> bool:
             return said == kind or (not said and all(map(_FORMS[kind], self.texts)))
 
         if said in ("category", "text"):
-            self.kind, self.rule = said, "as column_types says"
+            self.kind, self.rule = said, self.rule or "as column_types says"
         elif not self.texts:
             self.kind, self.rule = said or "number", "no value in any row"
             dtypes: dict[str, Any] = {"date": "datetime64[us]", "time": "timedelta64[us]"}
@@ -192,7 +192,7 @@ class Column:
         ):
             kind = max(_FORMS, key=lambda kind: sum(bool(_FORMS[kind](text)) for text in near))
             others = [text for text in self.texts if not _FORMS[kind](text)]
-            first = f"{', '.join(repr(shorten(text)) for text in others[:3])} {self._row_of(others[0])}"
+            first = f"{', '.join(repr(shorten(text)) for text in others[:3])} {self._line_of(others[0])}"
             is_below = self._has(set(others))[2:].any()
             above = "; if the first rows belong to the names, or hold units, delete these lines"
             raise ValueError(f"seems to hold {kind}s, but has {first}{'' if is_below else above}")
@@ -216,7 +216,7 @@ def recognise(
     Parameters
     ----------
     cells : pandas.DataFrame
-        Texts, or what a file with types gives.
+        Texts, or what a file with types gives; its index are the lines of the file.
     kinds : mapping of str to str
         What some columns are said to hold.
     missing : mapping of str to frozenset of str
@@ -255,8 +255,8 @@ def recognise(
         known = np.array(column.texts, dtype=object) if column.known is None else column.known
         written = column.texts or list(cells[name].dropna().unique())
         if column.kind == "number" and (infinite := np.flatnonzero(np.isinf(known))).size:
-            row = int(np.argmax(column.places == infinite[0])) + 1
-            refused[name] = f"column {name!r} must be finite, got {written[infinite[0]]} in row {row}"
+            line = column.lines[np.argmax(column.places == infinite[0])]
+            refused[name] = f"column {name!r} must be finite, got {written[infinite[0]]} in line {line}"
         values = pd.api.extensions.take(np.asarray(known), column.places, allow_fill=True)
         table[name] = pd.Series(values, cells.index, dtype=object) if values.dtype == object else values
         shown = [" | ".join(map(_show, values[:3])) for values in (written, known)]
@@ -282,22 +282,14 @@ def _refuse(refused: Mapping[str, str], advised: Sequence[str], target: str) -> 
     raise ValueError(message)
 
 
-def _as_texts(series: pd.Series) -> pd.Series:
-    """A column of a file with types as texts: whole numbers without a point."""
-    known = series.dropna()
-    if known.map(lambda value: isinstance(value, (list, dict, np.ndarray, bytes))).any():
-        raise ValueError(f"must hold one value per cell, got {known.iloc[0]!r}")
-    whole = types.is_float_dtype(series) and (known % 1 == 0).all()
-    return (known.astype("int64") if whole else known).astype(str).astype(object).reindex(series.index)
-
-
 def _keep_type(series: pd.Series, said: str) -> tuple[pd.Series, str]:
     """The column of a file with types and its kind; "" for that if it is to be read from texts."""
+    is_decimal = types.infer_dtype(series) == "decimal"
     # a float would merge long identifiers
-    is_long = types.is_integer_dtype(series) and (series.abs() > 2**53).any()
+    is_long = (is_decimal or types.is_integer_dtype(series)) and (series.dropna().abs() > 2**53).any()
     if types.is_bool_dtype(series) and said in ("", "category"):
         return (series.astype(bool), "truth") if series.notna().all() else (series, "")
-    if types.is_numeric_dtype(series) and (said == "number" or not (said or is_long)):
+    if (is_decimal or types.is_numeric_dtype(series)) and (said == "number" or not (said or is_long)):
         return series.astype(float), "number"
     kind = {"M": "date", "m": "time"}.get(series.dtype.kind, "")
     return (forms.without_zone(series), kind) if kind and said in ("", kind) else (series, "")
@@ -325,7 +317,8 @@ def _decide_orders(columns: Sequence[Column]) -> None:
             (order,) = by_others
             column.rule = f"dates, {order} (assumed: as in column {shown[mark(column), order]})"
         else:
-            column.rule = "dates, day first (assumed: no date shows it)"
+            how = "" if column.said else f"; if not: column_types={f'{column.name}=month first'!r}"
+            column.rule = f"dates, day first (assumed: no date shows it){how}"
         column.known = column.readings[order]
 
 

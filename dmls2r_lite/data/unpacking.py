@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
+from ..foundation.parameters import demand
+
 MAX_BYTES, CHUNK = 2**30, 2**20  # of a file, and of what is unpacked from it; of what is read at once
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".data", ".parquet", ".xlsx")
 _OPENERS: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -69,8 +71,7 @@ def unpack(path: Path) -> tuple[str, bytes]:
             content = b"".join(itertools.islice(chunks, MAX_BYTES // CHUNK + 1))
         except _DAMAGE as error:
             raise ValueError(f"is damaged, cut off or not what its name says: {error}") from error
-    if len(content) > MAX_BYTES:
-        raise ValueError("holds more than 1 GiB, which is too much for a table here")
+    demand(len(content) <= MAX_BYTES, "holds more than 1 GiB, which is too much for a table here")
     return name, content
 
 
@@ -111,8 +112,7 @@ def decode(content: bytes) -> tuple[str, tuple[str, ...]]:
     """
     encoding = "utf-16" if content.startswith(_UTF_16) else "utf-8-sig"  # which may lack its mark
     encoding = "utf-32" if content.startswith(_UTF_32) else encoding  # that starts like the one of UTF-16
-    if encoding == "utf-8-sig" and b"\0" in content:
-        raise ValueError("is not what its name says: it is not text")
+    demand(encoding != "utf-8-sig" or b"\0" not in content, "is not what its name says: it is not text")
     try:
         return content.decode(encoding), ()
     except UnicodeDecodeError as error:
@@ -138,7 +138,7 @@ def _guess(content: bytes) -> str | None:
     fitting = {}
     for encoding in _WESTERN + _EAST_ASIAN:
         with suppress(UnicodeDecodeError):
-            text = content.decode(encoding)
+            text = re.sub(r"(?<=\d)\xa0", " ", content.decode(encoding))  # between thousands
             words = set(re.findall(r"[^\x00-\x7f](?:[^\s,;|\"]*[^\x00-\x7f])?", text))
             if sum(map(_looks_like_words, words)) >= 0.9 * len(words):
                 # Cyrillic encodings take each other's small letters for capitals.

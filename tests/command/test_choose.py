@@ -86,6 +86,8 @@ def test_labels_targets_and_columns_left_out_count(frame):
     without = choose_rows(frame[["b", "c", "kind"]], 6).tolist()
     assert chosen(with_y, 6, "-p", "drop_columns", "y, a") == without
     assert "a" in pd.read_csv("rows_chosen.csv")
+    leaked = with_y.assign(fee=with_y["y"] * np.arange(60))  # known with the target only
+    assert chosen(leaked, 6, "-p", "target", "y") == choose_rows(frame, 6, labeled).tolist()
     arguments = ["-p", "drop_columns", "a", "-p", "drop_columns", "k*", "-p", "groups", "b"]
     assert chosen(frame, 5, *arguments) == choose_rows(frame[["c"]], 5).tolist()
 

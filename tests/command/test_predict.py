@@ -150,6 +150,26 @@ def test_a_mark_that_may_be_either_is_that_of_the_training(save, table, kind, ma
     assert "may have a decimal mark or a thousands separator" in predict(model, "other.csv").stderr
 
 
+def test_a_row_by_itself_and_a_column_that_counts_rows_here(save, table):
+    """What a cell means is known from the training: NA is missing among codes, too."""
+    table["code"] = np.array(["US", "DE", "FRA", None])[np.arange(40) % 4]
+    table.insert(0, "Unnamed: 0", np.random.default_rng(0).permutation(40))
+    model, new = save(), table.drop(columns="Unnamed: 0").fillna("NA").iloc[[3, 0, 1]]
+    result, written = run(model, new.reset_index(drop=True).reset_index(names=""))
+    assert "code: 1 without a value, filled as in training" in result.stderr
+    assert "training did not have" not in result.stderr
+    with_others = run(model, table.fillna("NA").iloc[[3, 0, 1, 2]].assign(**{"Unnamed: 0": range(4)}))[1]
+    found, expected = written["prediction"].astype(float), with_others["prediction"].astype(float)
+    np.testing.assert_allclose(found, expected[:3], rtol=1e-12)
+
+
+def test_decimals_are_written_as_in_columns_that_are_not_used(save, table):
+    run(save("size"), table.drop(columns="price").assign(size="1,5"), sep=";")
+    written = reading.read("new_predictions.csv")
+    assert written.table["size"].tolist() == [1.5] * 40
+    assert written.columns.loc[["size", "prediction"], "taken_for"].tolist() == ["number"] * 2
+
+
 def test_names_that_the_table_has_too(save, table):
     table = table.assign(prediction=1, prediction_="x")
     assert [*run(save(), table)[1]] == [*table, "prediction__"]
@@ -161,8 +181,8 @@ def test_names_that_the_table_has_too(save, table):
         ({"hour": None, "code": None}, "new.csv lacks columns that are needed: code, hour"),
         ({"size": None, "Size": 1.5}, "lacks columns that are needed: size; did you mean Size?"),
         ({"size": "1,060"}, "decimal mark or a thousands separator: write numbers without the latter\n"),
-        ({"size": "large"}, "column 'size' must hold numbers, got 'large' (row 1)"),
-        ({"day": 1.5}, "column 'day' must hold dates, got '1.5' (row 1)"),
+        ({"size": "large"}, "column 'size' must hold numbers, got 'large' (line 2)"),
+        ({"day": 1.5}, "column 'day' must hold dates, got '1.5' (line 2)"),
         ({"hour": "2024-01-01"}, "column 'hour' must hold times, got '2024-01-01'"),
         (dict.fromkeys(FEATURES, np.nan), "must hold 1 rows or more with values"),
         ({}, "new.csv must hold 1 rows or more with values below the line of names, got 0"),
@@ -196,7 +216,7 @@ def test_other_arguments_are_refused(save, table):
         ([model, "new.csv", "--output", "no/a.csv"], "there is no folder no"),
         ([model, "new.csv", "--clip"], "the model does not know the range of its labels"),
         (["array.dmls2r", "new.csv"], "knows no columns by name"),
-        (["both.dmls2r", "new.csv"], "the model estimates 2 numbers for each row"),
+        (["both.dmls2r", "new.csv"], "the model estimates 2 numbers a row"),
     ]:
         result = predict(*arguments)
         assert result.exit_code == 1
@@ -213,7 +233,7 @@ def test_order_of_day_and_month(save, table):
         for order, day in {"day first": "2024-02-03", "month first": "2024-03-02"}.items()
     }
     assert expected["day first"] != expected["month first"]
-    assert "day: dates, day first (assumed: no date shows it)" in run(save(few), table)[0].stderr
+    assert "day: dates, day first (assumed: no date shows it)\n" in run(save(few), table)[0].stderr
     for order, estimates in expected.items():
         result, written = run(save(few, {"day": order, "size": "number"}), table)
         assert written["prediction"].tolist() == estimates

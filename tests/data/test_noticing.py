@@ -167,6 +167,8 @@ class TestCodes:
             load_dataset(path, target="y", missing_values="<=5")
         for given in ("n=<=5; d=1900-01-01", "<=5, 1900-01-01"):
             assert read(path, missing_values=given).table.isna().sum().tolist() == [4, 5, 0]
+        path.write_text("a , b\n1 , unknown \n2 , 5 \n3 , 7 \n4 , 8 \n")
+        assert load_dataset(path, target="b", missing_values="unknown").target.isna().sum() == 1
 
     def test_in_the_target(self, load):
         lines = "a,y 1,11 2,19 3,31 4,42 5,-999 6,-999 7,-999"

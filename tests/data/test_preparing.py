@@ -94,13 +94,20 @@ class TestPreprocessor:
         assert X.filter(like="flag").to_numpy().tolist() == [[0, 0], [0, 1]]
         assert_frame_equal(pickle.loads(pickle.dumps(fitted)).transform(new), X)
 
-        written = train.assign(when="11.01.1970", flag=["true", "FALSE", " True", "False"], color=" red ")
-        X = fitted.transform(written)  # as in a file
-        assert X["when"].tolist() == [10] * 4
-        assert X["flag=True"].tolist() == [1, 0, 1, 0]
-        assert X["color=red"].tolist() == [1] * 4
+        written = train.assign(when="31.01.1970", flag=["true", "FALSE", " True", "False"], color=" red ")
+        X = fitted.transform(pd.concat([written, written[:1]]))  # as in a file
+        assert X["when"].tolist() == [30] * 5
+        assert X["flag=True"].tolist() == [1, 0, 1, 0, 1]
+        assert X["color=red"].tolist() == [1] * 5
         zoned = train.assign(when=pd.to_datetime(["1970-01-11 01:00+01:00"] * 4))
         assert fitted.transform(zoned)["when"].tolist() == [10] * 4
+
+    @pytest.mark.parametrize("values", [["1", "2", "2.5"], [1, 2.0, 2.5], [np.nan, 2, 2.5], ["1 ", 2, "2.5"]])
+    def test_a_category_is_the_same_in_any_type(self, values):
+        train = pd.DataFrame({"c": pd.Series(["1", "2", "2.5", "2"], dtype=object)})
+        X = make_preprocessor(train).fit(train).transform(pd.DataFrame({"c": values}))
+        expected = np.eye(3) * pd.notna(values)[:, None]
+        assert X.to_numpy().tolist() == expected.tolist()
 
     def test_names_never_repeat(self):
         frame = pd.DataFrame({"a": ["x", "y", None], "a=x": [1.0, 0.0, 2.0], "a: missing": [1.0, 2.0, 3.0]})
@@ -109,7 +116,8 @@ class TestPreprocessor:
     def test_wrong_new_rows(self, train):
         fitted = make_preprocessor(train).fit(train)
         times, numbers = [("clock", 3.5, "times")], [("x", pd.Timestamp(2020, 1, 1), "numbers")]
-        dates = [("when", 3, "dates"), ("when", "soon", "dates")]
+        times += [("clock", "5", "times")]  # nanoseconds, to pandas
+        dates = [("when", 3, "dates"), ("when", "soon", "dates"), ("when", "03/04/2020", "dates")]
         for column, value, kind in [*dates, *times, *numbers, ("x", "many", "numbers")]:
             with pytest.raises(ValueError, match=f"column '{column}' must hold {kind}, as in training"):
                 fitted.transform(train.assign(**{column: value}))

@@ -146,6 +146,7 @@ class TestEncodings:
         ("encoding", "text"),
         [
             ("cp1252", "größe;µg/m³\nmäßig;1\ngroß;2\nklein;3\n"),
+            ("cp1252", "größe;y\n1\xa0234,50;1\n2\xa0345,00;2\n3;3\n"),
             ("cp850", "größe;y\nmäßig;1\ngroß;2\nklein;3\n"),
             ("cp1251", "город;цена\nМосква;1\nТверь;2\nОмск;3\n"),
             ("koi8_r", "город;цена\nМосква;1\nТверь;2\nОмск;3\n"),
@@ -233,7 +234,7 @@ class TestFiles:
         for sheet, message in {
             "": r"one of its sheets \(site, lab 2\), as in 't.xlsx::site', got none",
             "::Lab": r"\(site, lab 2\), as in 't.xlsx::site', got Lab",
-            "::lab 2": r"'a' seems to hold numbers, but has 'n.d.' \(row 3\)",
+            "::lab 2": r"'a' seems to hold numbers, but has 'n.d.' \(line 4\)",
         }.items():
             with pytest.raises(ValueError, match=message):
                 read(f"{path}{sheet}")
@@ -251,6 +252,10 @@ class TestFiles:
         reading = read(tmp_path / "t.parquet")
         assert list(reading.table) == ["a", "2019", "b"]
         assert reading.columns["written"]["2019"] == f"1 | {2**53 - 1} | 3"
+        pd.DataFrame({"400.1": [1, 2, 3], "403.7": 2.5, "411": [1, 3, 4], "y": 1}).to_parquet(
+            tmp_path / "s.parquet"
+        )
+        assert list(read(tmp_path / "s.parquet").table) == ["400.1", "403.7", "411", "y"]
 
     def test_parquet_has_all_kinds(self, tmp_path):
         frame = pd.DataFrame({"f": np.array([1, 2, 3], dtype=np.float32), "b": [True, False, True]})
@@ -276,6 +281,8 @@ class TestFiles:
         assert list(read(path, min_rows=2).table) == ["n", "f"]
         frame[["n", "f"]].set_index("n").to_parquet(path)
         assert list(read(path).table) == ["n", "f"]
+        frame[["n", "f"]].set_axis(["A17", "B03", "C1"]).to_parquet(path)
+        assert read(path).table["Unnamed: 0"].tolist() == ["A17", "B03", "C1"]
 
     @pytest.mark.parametrize(
         ("name", "content", "message"),
@@ -285,9 +292,9 @@ class TestFiles:
             ("t.csv", "a,b\n1,2\n", "must hold 3 rows or more with values below the line of names, got 1"),
             ("t.csv", "1,2\n3,4\n5,6\n", "must have the names of its columns in the first line, got 1, 2"),
             ("t.csv", "Lab,Lab,y\na,b,y\n" + ROWS, "more than one column named Lab: rename them, and leave"),
-            ("t.csv", "a,b\n1,2\n3,4,5\n6,7\n", "2 names in the first line, but 3 values in row 2"),
-            ("t.csv", "a,b\n" + ROWS, "2 names in the first line, but 3 values in row 1"),
-            ("t.csv", "a,b\n1,2\n3,4\n5,6\n7\n", "2 names in the first line, but 1 values in row 4"),
+            ("t.csv", "a,b\n1,2\n3,4,5\n6,7\n", "2 names in the first line, but 3 values in line 3"),
+            ("t.csv", "a,b\n" + ROWS, "2 names in the first line, but 3 values in line 2"),
+            ("t.csv", "a,b\n1,2\n3,4\n5,6\n7\n", "2 names in the first line, but 1 values in line 5"),
             ("t.csv", "a|b,c\nx|y,z\nu|v,w\np|q,r\n", "may be separated by (commas or by b|bars or by c)"),
             ("t.csv", 'a,n\n1,x\n2,"y\n3,z\n4,"w\n5,v\n', "expected after '\"', in the row from line 3"),
             ("t.csv", "größe,n\n1,ä\n2,ö\n3,".encode() + b"\xe4\n", "is damaged or cut off at byte"),

@@ -1,10 +1,15 @@
 """What a column holds is read as what it is, or refused with a word on what to do; a guess is told."""
 
 import re
+from datetime import datetime
+from decimal import Decimal
+from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from dmls2r_lite.data.datasets import load_dataset, same_types
 from dmls2r_lite.data.forms import look_like_codes
@@ -114,10 +119,10 @@ class TestNumbers:
         assert read_column("5,234,974", "1,100,554", "3,670,417")[2:] == (rule, False)
 
     def test_infinite_ones_are_refused(self, read_column, tmp_path):
-        with pytest.raises(ValueError, match=r"column 'a' must be finite, got 1e400 in row 2"):
+        with pytest.raises(ValueError, match=r"column 'a' must be finite, got 1e400 in line 3"):
             read_column("1", "1e400", "3")
         pd.DataFrame({"a": [1.0, np.inf, 3]}).to_parquet(tmp_path / "t.parquet")
-        with pytest.raises(ValueError, match=r"column 'a' must be finite, got inf in row 2"):
+        with pytest.raises(ValueError, match=r"column 'a' must be finite, got inf in line 2"):
             read(tmp_path / "t.parquet")
 
 
@@ -130,7 +135,7 @@ class TestWords:
     def test_words_among_numbers_are_named_at_any_share(self, read_column, word, n_words):
         values = [str(row + 10) for row in range(20)]
         values[1 : 1 + n_words] = [word] * n_words
-        with pytest.raises(ValueError, match=re.escape(f"seems to hold numbers, but has '{word}' (row 2)")):
+        with pytest.raises(ValueError, match=re.escape(f"seems to hold numbers, but has '{word}' (line 3)")):
             read_column(*values)
 
     @pytest.mark.parametrize(
@@ -138,17 +143,17 @@ class TestWords:
     )  # fmt: skip
     def test_units_and_signs_in_all_cells(self, read_column, first):
         others = [first.replace("8", "9").replace("5", "7").replace("1", "2"), first.replace("8", "11")]
-        with pytest.raises(ValueError, match=rf"seems to hold numbers, but has '{first}'.* \(row 1\)"):
+        with pytest.raises(ValueError, match=rf"seems to hold numbers, but has '{first}'.* \(line 2\)"):
             read_column(first, *others)
 
     @pytest.mark.parametrize(
         ("text", "where"),
         [
-            ("a,y\n1,11\n2,19\n3,31\n4,n.d.\n5,n.d.\n6,n.d.\n7,n.d.\n", r"'y' .* has 'n.d.' \(row 4\)"),
-            ("a,y\n7.7,11\nn.d.,19\n4.3,31\nn.d.,42\n5.0,\nn.d.,\n", r"'a' .* has 'n.d.' \(row 2\)"),
-            ("a,y\n" + "1,2\n" * 20 + "x,2\n", r"'a' .* has 'x' \(row 21\)"),
-            ("a,y\n1,2\n3,inf\n5,6\n", r"'y' .* has 'inf' \(row 2\)"),
-            ("a,y\n1,2\n2,3\n3,4\nTotal,9\n", r"'a' .* has 'Total' \(row 4\)"),
+            ("a,y\n1,11\n2,19\n3,31\n4,n.d.\n5,n.d.\n6,n.d.\n7,n.d.\n", r"'y' .* has 'n.d.' \(line 5\)"),
+            ("a,y\n7.7,11\nn.d.,19\n4.3,31\nn.d.,42\n5.0,\nn.d.,\n", r"'a' .* has 'n.d.' \(line 3\)"),
+            ("a,y\n" + "1,2\n" * 20 + "x,2\n", r"'a' .* has 'x' \(line 22\)"),
+            ("a,y\n1,2\n3,inf\n5,6\n", r"'y' .* has 'inf' \(line 3\)"),
+            ("a,y\n1,2\n2,3\n3,4\nTotal,9\n", r"'a' .* has 'Total' \(line 5\)"),
         ],
     )
     def test_in_target_and_features(self, write, text, where):
@@ -157,7 +162,7 @@ class TestWords:
 
     def test_codes_of_numbers_and_names_can_be_used(self, write):
         path = write("gen,a,y\nCheck,1,3\n101,2,4\n102,3,5\n101,4,6\nCheck,5,\n102,6,\n")
-        with pytest.raises(ValueError, match=r"has 'Check' \(row 1\).*column_types='gen=category'"):
+        with pytest.raises(ValueError, match=r"has 'Check' \(line 2\).*column_types='gen=category'"):
             load_dataset(path, target="y")
         data = load_dataset(path, target="y", column_types="gen=category")
         assert data.features["gen"].tolist() == ["Check", "101", "102", "101", "Check", "102"]
@@ -200,8 +205,8 @@ class TestWords:
         with pytest.raises(ValueError, match="seems to hold") as caught:
             load_dataset(path, target="y")
         a, b, y, advice, *_ = str(caught.value).split("; ")
-        assert "column 'a' seems to hold numbers, but has '0 mm', '1 mm', '2 mm' (row 1)" in a
-        assert b == "column 'b' seems to hold dates, but has 'n.d.' (row 10)"
+        assert "column 'a' seems to hold numbers, but has '0 mm', '1 mm', '2 mm' (line 2)" in a
+        assert b == "column 'b' seems to hold dates, but has 'n.d.' (line 11)"
         assert "column 'y' seems to hold" in y
         assert "say what it holds by column_types='a=category'" in advice
         with pytest.raises(
@@ -232,6 +237,17 @@ class TestWords:
         names, _, rule, guessed = read_column("Wien", "NA", "Graz")
         assert pd.isna(names[1])
         assert (rule, guessed) == ("texts; NA for missing", False)
+        for kind, n_missing in {
+            "text": 1,
+            "category": 1,
+            "category with NA": 0,
+        }.items():  # whatever is beside
+            codes, _, rule, guessed = read_column("AT", "NA", "DE", column_types=f"a={kind}")
+            assert (pd.isna(codes).sum(), "; NA is one of them" in rule, guessed) == (
+                n_missing,
+                not n_missing,
+                False,
+            )
 
     @pytest.mark.parametrize("mark", ["", "NA", "NaN", "?", "-", ".", "null"])
     def test_marks_of_missing_values(self, write, mark):
@@ -256,6 +272,10 @@ class TestDates:
             (("20200101T120000Z", "20210301T0600Z"), ["2020-01-01 12:00", "2021-03-01 06:00"]),
             (("01/02/2020", "01/13/2020"), ["2020-01-02", "2020-01-13"]),
             (("2020-01-01T12:00:00+02:00", "2020-01-01T12:00:00Z"), ["2020-01-01 10:00", "2020-01-01 12:00"]),
+            (
+                ("2020-01-01 12:00:00+01", "2020-07-01 12:00:00.5+02"),
+                ["2020-01-01 11:00", "2020-07-01 10:00:00.5"],
+            ),
         ],
     )
     def test_dates(self, read_column, values, expected):
@@ -277,8 +297,9 @@ class TestDates:
     def test_first_of_the_month_in_american(self, write):
         reading = read(write("month,y\n" + "".join(f"{month:02}/01/2020,{month}\n" for month in range(1, 7))))
         assert reading.table["month"].dt.day.tolist() == [1, 2, 3, 4, 5, 6]
+        how = "(assumed: no date shows it); if not: column_types='month=month first'"
         assert reading.columns.loc["month"].tolist() == [
-            "date", "dates, day first (assumed: no date shows it)", "01/01/2020 | 02/01/2020 | 03/01/2020",
+            "date", f"dates, day first {how}", "01/01/2020 | 02/01/2020 | 03/01/2020",
             "2020-01-01 | 2020-01-02 | 2020-01-03", True,
         ]  # fmt: skip
 
@@ -371,8 +392,28 @@ class TestKinds:
         assert table["n"].tolist()[:2] == ["1", "2"]
         assert table["d"][0] == pd.Timestamp(2020, 1, 2)
         assert table["b"].tolist() == [1, 0, 1]
-        pd.DataFrame({"id": [2**53, 2**53 + 1, 1]}).to_parquet(path)
-        assert read(path).table["id"].tolist() == ["9007199254740992", "9007199254740993", "1"]
+
+    @pytest.mark.parametrize(
+        ("values", "kind", "expected"),
+        [
+            ([2**53, 2**53 + 1, 1], "", ["9007199254740992", "9007199254740993", "1"]),
+            ([2**53, 2**53 + 1, None], "", ["9007199254740992", "9007199254740993", None]),
+            (pd.array([2**63, 2**63 + 5, None], "UInt64"), "category", [str(2**63), str(2**63 + 5), None]),
+            ([Decimal(2**53), Decimal(2**53 + 1), None], "", ["9007199254740992", "9007199254740993", None]),
+            ([Decimal("1.234"), Decimal("2.500"), Decimal("3.125")], "", [1.234, 2.5, 3.125]),
+            ([1.0, 2.5, 2.0, 1e20], "category", ["1", "2.5", "2", "1e+20"]),  # whatever is beside it
+            (np.array([0.1, 2, 3], "float32"), "category", ["0.1", "2", "3"]),
+            ([datetime(2020, 1, 2), datetime(2020, 1, 3, 9)], "text", ["2020-01-02", "2020-01-03 09:00:00"]),
+            (["NA", "-", "x"], "", ["NA", "-", "x"]),
+        ],
+    )  # fmt: skip
+    def test_values_of_files_with_types(self, tmp_path, values, kind, expected):
+        parquet.write_table(pa.table({"a": values, "b": range(len(values))}), tmp_path / "t.parquet")
+        with ZipFile(tmp_path / "t.zip", "w") as archive:
+            archive.write(tmp_path / "t.parquet", "t.parquet")
+        for name in ("t.parquet", "t.zip"):
+            found = read(tmp_path / name, column_types={"a": kind} if kind else None, min_rows=2).table["a"]
+            assert [None if pd.isna(value) else value for value in found] == expected
 
     def test_names_with_commas_and_equals_signs(self, write):
         path = write('"a, b",c=d,y\n1,2,3\n4,5,6\n7,8,9\n')
@@ -382,15 +423,18 @@ class TestKinds:
     @pytest.mark.parametrize(
         ("kinds", "message"),
         [
-            ("a=numbr", "column_types must give a column one of number, category, text, date, time, as in"),
+            (
+                "a=numbr",
+                "column_types must give a column one of number, category, text, date, time, day first,",
+            ),
             ("a=text, b=float", "got b=float"),
             ({"a": None}, "got a=None"),
             ("a", "got a="),
             ("bb=text", "column_types must name a column of t.csv (a, b), got 'bb'; did you mean b?"),
             ({"c": "text"}, "column_types must name a column of t.csv (a, b), got 'c'"),
-            ("b=number", "column 'b' must hold numbers, got 'x' (row 1)"),
-            ("b=date", "column 'b' must hold dates, got 'x' (row 1)"),
-            ("a=time", "column 'a' must hold times, got '1' (row 1)"),
+            ("b=number", "column 'b' must hold numbers, got 'x' (line 2)"),
+            ("b=date", "column 'b' must hold dates, got 'x' (line 2)"),
+            ("a=time", "column 'a' must hold times, got '1' (line 2)"),
         ],
     )
     def test_wrong_kinds(self, write, kinds, message):
