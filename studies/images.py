@@ -7,7 +7,6 @@ and a linear layer, with the optimizer, the number of gradient steps and the ima
 
 import sys
 from pathlib import Path
-from typing import TextIO
 
 import click
 import numpy as np
@@ -16,6 +15,7 @@ import torch
 from sklearn.base import clone
 
 from dmls2r_lite.estimators import DMLS2RRegressor
+from dmls2r_lite.foundation.files import write_whole
 from dmls2r_lite.foundation.scores import pairs_from_numbers
 from dmls2r_lite.rivals.placebos import null_loss
 from dmls2r_lite.rivals.twins import MLPRegressor
@@ -81,12 +81,14 @@ def run_seed(seed: int) -> list[dict[str, object]]:
 
 
 @click.command()
-@click.argument("output", type=click.File("w", lazy=False, atomic=True))
-def main(output: TextIO) -> None:
+@click.argument("output", type=click.Path(path_type=Path, dir_okay=False))
+def main(output: Path) -> None:
     """Write the trials, a row per seed, method and target."""
+    if not output.parent.is_dir():
+        raise click.BadParameter(f"{output.parent} is no folder")
     torch.set_num_threads(1)
     trials = pd.DataFrame([row for seed in SEEDS for row in run_seed(seed)])
-    trials.to_csv(output, index=False, float_format="%.8g", lineterminator="\n")
+    write_whole(output, trials.to_csv(index=False, float_format="%.8g", lineterminator="\n"))
 
 
 if __name__ == "__main__":

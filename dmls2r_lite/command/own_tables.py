@@ -153,10 +153,10 @@ def predict(model: Path, file: Path, output: Path | None, clip: bool) -> None:
     notices = [*tell_reading(reading), *_notices(stored, cells, known), *_clip(estimates, stored, clip)]
     while taken := [name for name in estimates if name in cells]:
         estimates = estimates.rename(columns={name: f"{name}_" for name in taken})
-    rules = reading.columns["rule"]
+    every = reading
     with suppress(ValueError):  # of all columns, so that what is written can be read if FILE can be
-        rules = read_all(file, column_types=kinds, min_rows=1).columns["rule"]
-    has_commas = rules.str.contains("decimal comma").any()
+        every = read_all(file, column_types=kinds, missing_values=stored.missing_values, min_rows=1)
+    has_commas = every.columns["rule"].str.contains("decimal comma").any()
     sep, decimal = (";", ",") if has_commas else (",", ".")
     with replacing(output) as unfinished:
         cells.join(estimates).to_csv(unfinished, index=False, sep=sep, decimal=decimal)

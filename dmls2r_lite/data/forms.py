@@ -31,7 +31,7 @@ COMPACT = re.compile(  # 20200131, 2020013123: dates only if that is said
     re.ASCII,
 )
 TIME = re.compile(r"(\d{1,3}):[0-5]\d(:[0-5]\d)?( ?[ap]m)?", re.IGNORECASE | re.ASCII)
-_ZONE = re.compile(r":\d{2}\S*(?:Z|[+-]\d{2}(?::?\d{2})?)$")
+_ZONE = re.compile(r"(?:\dZ|:\d{2}\S*[+-]\d{2}(?::?\d{2})?)$")
 _NEEDLESS = re.compile(r"\.0$| 00:00:00$")
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _BY_NAME = ("%d-%b-%Y", "%d/%b/%Y", "%d.%b.%Y", "%d %b %Y", "%b %d, %Y", "%b %d %Y")

@@ -220,11 +220,12 @@ def _totals(features: pd.DataFrame, target: pd.Series) -> Iterator[str]:
     for place, which in ((len(target) - 1, "last"), (0, "first")):
         row, others = numbers.iloc[place], numbers.iloc[1:] if place == 0 else numbers.iloc[:-1]
         is_frequent = (others.count() - (others == 0).sum()).ge(3)
-        can_be_one = row.notna() & is_frequent & (others.min() < others.max())
+        span = others.max() - others.min()
+        can_be_one = row.notna() & is_frequent & (span > 0)
         beside = table.iloc[place].drop(row.index[can_be_one]).dropna()
         words = [word for word in map(str, beside) if _SUMMARY.fullmatch(word)]
         words = [word for word in words if table.isin([word]).to_numpy().sum() == 1]
-        near = [np.isclose(row, whole, rtol=1e-3, atol=0) for whole in (others.sum(), others.mean())]
+        near = [np.isclose(row, others.sum(), rtol=1e-6, atol=0), (row - others.mean()).abs() < span / 1000]
         n_true = max(int((is_near & can_be_one).sum()) for is_near in near)
         if words or (n_true > can_be_one.sum() / 2 and (n_true > 1 or beside.empty)):
             counts_as = "labeled" if pd.notna(target.iloc[place]) else "further"

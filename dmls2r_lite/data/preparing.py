@@ -139,15 +139,16 @@ def _to_days(X: pd.DataFrame) -> pd.DataFrame:
 
 def _to_hours(X: pd.DataFrame) -> pd.DataFrame:
     def convert(column: pd.Series) -> pd.Series:
-        times = column if types.is_timedelta64_dtype(column) else "0 days " + as_texts(column)
-        return pd.to_timedelta(times) / pd.Timedelta("1h")  # which would take 5 for nanoseconds
+        if not types.is_timedelta64_dtype(column):  # 0 days 5 is refused, where 5 would be of nanoseconds
+            column = as_texts(column).replace(r"^(?=-?[\d.]+$)", "0 days ", regex=True)
+        return pd.to_timedelta(column) / pd.Timedelta("1h")
 
     return _convert(X, "times", convert)
 
 
 def _to_texts(X: pd.DataFrame) -> pd.DataFrame:
     same = {"true": "True", "TRUE": "True", "false": "False", "FALSE": "False"}
-    return _convert(X, "texts", as_texts).replace(same)
+    return _convert(X, "texts", as_texts).replace(same).replace(r"^(-?\d+)\.0$", r"\1", regex=True)
 
 
 def _convert(X: pd.DataFrame, kind: str, convert: Callable[[pd.Series], pd.Series]) -> pd.DataFrame:

@@ -187,15 +187,14 @@ def _mark_missing(
 ) -> tuple[pd.DataFrame, dict[tuple[str, str], pd.Series]]:
     """A table without what is `given` as missing, however written, and how often that occurs."""
     marked, pairs = {}, [(name, value) for name, values in given.items() for value in values]
-    rows: Any = cells.to_numpy(dtype=object) if pairs else []
-    texts = np.array([[str(cell).strip() for cell in row] for row in rows], dtype=object)
     for name, value in pairs:
         number = float(pd.to_numeric(value, errors="coerce"))
         near = (table.select_dtypes("float") - number).abs() <= 1e-12 * abs(number)
         date = pd.to_datetime(value, errors="coerce", format="%Y-%m-%d")
         days = table.select_dtypes("datetime").apply(lambda column: column.dt.normalize())
         stands = (near & np.isfinite(number)).join(days == date)
-        where = stands.reindex_like(cells).eq(True) | (texts == value)
+        has_text = [[str(cell).strip() == value for cell in cells[place].tolist()] for place in cells]
+        where = stands.reindex_like(cells).eq(True) | np.column_stack(has_text)
         where = where.filter([name]) if name else where
         marked[name, value] = where.sum()
         table = table.mask(where.reindex_like(table).eq(True))

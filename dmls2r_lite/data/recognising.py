@@ -317,8 +317,7 @@ def _decide_orders(columns: Sequence[Column]) -> None:
             (order,) = by_others
             column.rule = f"dates, {order} (assumed: as in column {shown[mark(column), order]})"
         else:
-            how = "" if column.said else f"; if not: column_types={f'{column.name}=month first'!r}"
-            column.rule = f"dates, day first (assumed: no date shows it){how}"
+            column.rule = "dates, day first (assumed: no date shows it); else column_types 'A=month first'"
         column.known = column.readings[order]
 
 

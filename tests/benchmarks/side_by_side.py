@@ -5,13 +5,14 @@ turns, so that a slow moment of the machine hits both.
 """
 
 import time
-from typing import TextIO
+from pathlib import Path
 
 import click
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from dmls2r_lite import DMLS2RRegressor, load_dataset, split_dataset
+from dmls2r_lite.foundation.files import write_whole
 from dmls2r_lite.practice.folds import fit_with_seeds
 
 METHODS = {"step 1": DMLS2RRegressor(schedule="pairwise_only"), "both steps": DMLS2RRegressor()}
@@ -27,9 +28,11 @@ def seconds(method: DMLS2RRegressor, sets: list, at_once: int) -> float:
 
 
 @click.command()
-@click.argument("output", type=click.File("w", lazy=False, atomic=True), required=False)
-def main(output: TextIO | None) -> None:
+@click.argument("output", type=click.Path(path_type=Path, dir_okay=False), required=False)
+def main(output: Path | None) -> None:
     """Print the table of seconds, and write it to OUTPUT."""
+    if output and not output.parent.is_dir():
+        raise click.BadParameter(f"{output.parent} is no folder")
     rows = []
     with threadpool_limits(1):
         for n in (10, 20, 50):
@@ -46,7 +49,7 @@ def main(output: TextIO | None) -> None:
     table = pd.DataFrame(rows).round(4)
     print(f"Seconds a network, {N_NETWORKS} of them, one thread:\n{table.to_string(index=False)}")
     if output:
-        table.to_csv(output, index=False)
+        write_whole(output, table.to_csv(index=False))
 
 
 if __name__ == "__main__":

@@ -233,7 +233,7 @@ def test_order_of_day_and_month(save, table):
         for order, day in {"day first": "2024-02-03", "month first": "2024-03-02"}.items()
     }
     assert expected["day first"] != expected["month first"]
-    assert "day: dates, day first (assumed: no date shows it)\n" in run(save(few), table)[0].stderr
+    assert "day: dates, day first (assumed: no date shows it); else" in run(save(few), table)[0].stderr
     for order, estimates in expected.items():
         result, written = run(save(few, {"day": order, "size": "number"}), table)
         assert written["prediction"].tolist() == estimates

@@ -197,6 +197,7 @@ class TestCodes:
         ("site,a,y N,1,10 Total,2,21 Total,3,30 N,4,44 Total,5,50", ""),  # a word that is no rare one
         ("site,a,y N,1,10 S,2,21 N,3,30 S,6,44", ""),  # one of two
         ("a,y 1,10 0,21 0,30 0,44", ""),
+        ("lat,lon,y 48.21,16.37,9 48.24,16.31,5 48.17,16.42,7 48.2,16.36,8", ""),  # near, for their size
         ("a,b,y 1,5,10 2,6,21 3,7,30 4,8,44", ""),
         ("soil,kind,y cm,none, loam,a,3 clay,b,4 loam,b,5 clay,a,6", "(cm, none) holds no number, and texts"),
         ("soil,kind,y [-],[x], loam,a,3 clay,c,4 sand,b,5", "([-], [x]) holds no number"),

@@ -103,11 +103,18 @@ class TestPreprocessor:
         assert fitted.transform(zoned)["when"].tolist() == [10] * 4
 
     @pytest.mark.parametrize("values", [["1", "2", "2.5"], [1, 2.0, 2.5], [np.nan, 2, 2.5], ["1 ", 2, "2.5"]])
-    def test_a_category_is_the_same_in_any_type(self, values):
-        train = pd.DataFrame({"c": pd.Series(["1", "2", "2.5", "2"], dtype=object)})
+    @pytest.mark.parametrize("trained", [["1", "2", "2.5", "2"], ["1.0", "2.0", "2.5", "2.0"]])
+    def test_a_category_is_the_same_in_any_type(self, trained, values):
+        train = pd.DataFrame({"c": pd.Series(trained, dtype=object)})
         X = make_preprocessor(train).fit(train).transform(pd.DataFrame({"c": values}))
         expected = np.eye(3) * pd.notna(values)[:, None]
         assert X.to_numpy().tolist() == expected.tolist()
+
+    @pytest.mark.parametrize("text", ["-01:00:00", "-1 days +23:00:00", pd.Timedelta("-1h"), "-PT1H"])
+    def test_times_in_any_form(self, train, text):
+        fitted = make_preprocessor(train).fit(train)
+        X = fitted.transform(train.assign(clock=[text, None, text, text]))
+        assert X["clock"].tolist() == [-1, 2.5, -1, -1]
 
     def test_names_never_repeat(self):
         frame = pd.DataFrame({"a": ["x", "y", None], "a=x": [1.0, 0.0, 2.0], "a: missing": [1.0, 2.0, 3.0]})

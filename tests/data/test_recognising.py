@@ -297,7 +297,7 @@ class TestDates:
     def test_first_of_the_month_in_american(self, write):
         reading = read(write("month,y\n" + "".join(f"{month:02}/01/2020,{month}\n" for month in range(1, 7))))
         assert reading.table["month"].dt.day.tolist() == [1, 2, 3, 4, 5, 6]
-        how = "(assumed: no date shows it); if not: column_types='month=month first'"
+        how = "(assumed: no date shows it); else column_types 'A=month first'"
         assert reading.columns.loc["month"].tolist() == [
             "date", f"dates, day first {how}", "01/01/2020 | 02/01/2020 | 03/01/2020",
             "2020-01-01 | 2020-01-02 | 2020-01-03", True,
