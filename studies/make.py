@@ -16,6 +16,7 @@ from few_labels import FEW_LABELS
 from newer_losses import NEWER_LOSSES
 
 from dmls2r_lite.command.cli import benchmark, run_study
+from dmls2r_lite.foundation.files import replacing, write_whole
 from dmls2r_lite.study.benchmark import TRIALS
 from dmls2r_lite.study.trials import RESULTS, TIME, Study
 
@@ -61,8 +62,9 @@ def write(study: Study, output: Path, command: str, minutes: int | None) -> None
     trials["method"] = pd.Categorical(trials["method"], list(study.methods()))  # in this order
     trials = trials.sort_values([*(name for name in study.key if name != "method"), "method"])
     content = trials.to_csv(index=False, lineterminator="\n").encode()
-    (RESULTS / f"{study.name}.csv.gz").write_bytes(gzip.compress(content, mtime=0))
-    (RESULTS / f"{study.name}.json").write_text(json.dumps(about, indent=2) + "\n")
+    with replacing(RESULTS / f"{study.name}.csv.gz") as unfinished:
+        unfinished.write_bytes(gzip.compress(content, mtime=0))
+    write_whole(RESULTS / f"{study.name}.json", json.dumps(about, indent=2) + "\n")
     click.echo(f"{len(trials)} trials, {about}")
 
 

@@ -91,8 +91,8 @@ def choose(file: Path, n: int, given: dict[str, str], targets: Path | None, outp
     picture = output.with_suffix(".png")
     reading, table, y = read_given(file, given)
     is_labeled = y.notna().to_numpy()
-    types, missing_values = datasets.same_types(reading, table), given.get("missing_values", "")
-    others = read_alike(targets, types, missing_values).table if targets else None
+    missing = given.get("missing_values", "")
+    others = read_alike(targets, datasets.same_types(reading, table), missing).table if targets else None
     described = preparing.describe_columns(table, y)
     kept = described[~described["treatment"].str.startswith("left out")]
     demand(len(kept), f"{file.name} must have a column that can be used, and not be the same in all rows")
